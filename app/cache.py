@@ -1,0 +1,41 @@
+"""The only place that knows Streamlit's caches: batches and analyses, computed once and bounded in number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from graft_core.formats import load
+from graft_core.insight import Findings, findings
+from graft_core.insight.findings import lambda_counts
+from graft_core.rollouts import LoadReport, RolloutBatch
+from graft_core.settings import Settings
+
+Stamp = tuple[tuple[str, int, int], ...]
+
+
+def stamp(path: str) -> Stamp:
+    """What a file or folder looks like on disk; a change makes the caches read it again."""
+    place = Path(path)
+    files = sorted(p for p in place.rglob("*") if p.is_file()) if place.is_dir() else [place]
+    return tuple((str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in files if p.exists())
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the rollouts ...")
+def batch_of(path: str, on_disk: Stamp, group_by: str | None) -> tuple[RolloutBatch, LoadReport]:
+    """The batch in a file or folder, and what became of every record."""
+    batch, report = load(path, group_by=group_by, report=True)
+    return batch, report
+
+
+@st.cache_resource(max_entries=24, show_spinner="Computing credit ...")
+def findings_of(path: str, on_disk: Stamp, group_by: str | None, settings: Settings) -> Findings:
+    """Credit under A and B, good steps and largest drops."""
+    return findings(batch_of(path, on_disk, group_by)[0], settings)
+
+
+@st.cache_data(max_entries=24, show_spinner=False)
+def lambda_effect(path: str, on_disk: Stamp, group_by: str | None, settings: Settings) -> list[dict[str, float]]:
+    """How many good steps each lambda would list."""
+    return lambda_counts(batch_of(path, on_disk, group_by)[0], settings)

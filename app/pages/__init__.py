@@ -1,0 +1,1 @@
+"""Pages, one file each; Streamlit runs them as scripts."""

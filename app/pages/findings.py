@@ -1,0 +1,111 @@
+"""Findings: the good steps inside failed rollouts, and where failed rollouts were lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from graft_app import batch as table
+from graft_app import controls, urlstate
+from graft_app.views import header
+from graft_app.views.tables import as_csv, as_jsonl, column_config, steps_table
+from graft_app.views.text import count, literal
+from graft_core.credit import estimators
+from graft_core.settings import LOOK, Settings
+
+LISTS = {"good": "Good steps in failures", "lost": "Where it was lost"}
+
+
+def headline(found: Any, settings: Settings) -> None:
+    """The page's claim in two sentences and three numbers."""
+    facts, known = found.summary, estimators()
+    a, b = known[settings.estimator].title, known[settings.baseline].title
+    n = facts["good_steps"]
+    if known[settings.baseline].uses == "rollouts":
+        claim = f"{b} gives every step of {count(facts['failures'], 'failed rollout')} the same blame."
+    else:
+        claim = f"{count(facts['failures'], 'rollout')} failed."
+    st.subheader(f"{claim} {'Some of those steps were good.' if n else f'{a} finds no good step in them.'}", anchor=False)
+    st.markdown(
+        f"**{count(n, 'good step')} in failed rollouts** · {facts['good_steps_3_rollouts']} at moments seen by 3 or more rollouts · "
+        f"of {count(facts['failed_steps'], 'step')} there",
+        help=f"A step of a failed rollout is good when its credit under {a}, not normalised, is above 0 (beyond 1e-9): "
+        "it led to a moment from which rollouts of this task did better.",
+    )
+
+
+def matching(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows that the search box and the support filter let through."""
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    query = urlstate.read("q", str, "")
+    least = urlstate.read("seen", int, 1)
+    left.text_input(
+        "Search", placeholder="search task, action, observation", label_visibility="collapsed", **urlstate.bind("q", query, "")
+    )
+    right.selectbox(
+        "Support", [1, 2, 3, 5], format_func=lambda n: "any support" if n == 1 else f"seen by {n}+ rollouts",
+        label_visibility="collapsed", **urlstate.bind("seen", least if least in (1, 2, 3, 5) else 1, 1),
+    )
+    words = query.lower().split()
+
+    def fits(row: dict[str, Any]) -> bool:
+        text = f"{row['group_id']} {row['rollout_id']} {row['action']} {row['observation']}".lower()
+        return row["seen_by"] >= least and all(word in text for word in words)
+
+    return [row for row in rows if fits(row)]
+
+
+def show_list(found: Any, settings: Settings, opened: table.Opened) -> None:
+    """The chosen list as a table; a chosen row leads to its graph."""
+    which = urlstate.read("list", lambda w: {"good": "good", "lost": "lost"}[w], "good")
+    st.segmented_control(
+        "List", list(LISTS), format_func=lambda w: f"{LISTS[w]} ({getattr(found, w).size:,})", label_visibility="collapsed",
+        required=True, **urlstate.bind("list", which, "good"),
+    )
+    rows = matching(found.rows(getattr(found, which)))
+    if not rows:
+        st.info("Nothing in this list matches." if getattr(found, which).size else "Nothing to list here.")
+        return
+    shown = steps_table(rows, settings.estimator, settings.baseline, opened.value_word)
+    chosen = st.dataframe(
+        shown, hide_index=True, on_select="rerun", selection_mode="single-row", key=f"list_{which}", height=420,
+        column_config=column_config(settings.estimator, settings.baseline, opened.value_word),
+        alt=f"{LISTS[which]}: {len(rows)} rows",
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("Choose a row to open it in its graph.")
+        st.download_button("CSV", lambda: as_csv(rows), f"{which}.csv", "text/csv", icon=":material/download:")
+        st.download_button("JSONL", lambda: as_jsonl(rows), f"{which}.jsonl", icon=":material/download:")
+    picked = chosen["selection"]["rows"]
+    if picked and picked[0] < len(rows):
+        row = rows[picked[0]]
+        st.switch_page("pages/graph.py", query_params=_towards(row))
+
+
+def _towards(row: dict[str, Any]) -> dict[str, str]:
+    """The address of the graph page with this step chosen."""
+    keep = {name: st.query_params[name] for name in st.query_params}
+    return {**keep, "task": row["group_id"], "sel": f"e{row['edge']}", "at": str(row["row"])}
+
+
+opened = table.choose()
+if header.show(opened):
+    with table.sentences():
+        settings = controls.current()
+        found = opened.findings(settings)
+    headline(found, settings)
+    show_list(found, settings, opened)
+    a, b, c, d = st.columns([1, 1, 1.4, 0.8], vertical_alignment="bottom")
+    with a:
+        controls.estimator_menu("Credit A", "a", settings.estimator, LOOK.estimator, "The credit that decides what is good.")
+    with b:
+        controls.estimator_menu("Compare with B", "b", settings.baseline, LOOK.baseline, "The credit shown beside it.")
+    with c:
+        controls.rule_menu(settings)
+    with d:
+        controls.expert_drawer(settings)
+    controls.lambda_slider(settings)
+else:
+    with table.sentences():
+        opened.batch.require_groups()

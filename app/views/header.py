@@ -1,0 +1,52 @@
+"""The line above every page: what is loaded, and every warning before the first number."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from graft_app.batch import Opened, group_menu
+from graft_app.views.text import count, literal
+from graft_core.insight.measures import counts, mixed_groups
+from graft_core.rollouts import Warning_
+
+SERIOUS = ("group_missing", "order_doubtful")
+
+
+def _warning(warning: Warning_) -> None:
+    where = f" ({literal(warning.where)})" if warning.where else ""
+    st.warning(f"{literal(warning.sentence, 600)}{where}", icon=":material/warning:", title=warning.code.replace("_", " "))
+
+
+def show(opened: Opened) -> bool:
+    """Warnings, then counts. Returns whether credit can be computed: groups are known or were chosen."""
+    report, batch = opened.report, opened.batch
+    serious = [w for w in report.warnings if w.code in SERIOUS]
+    other = [w for w in report.warnings if w.code not in SERIOUS]
+    for warning in serious:
+        _warning(warning)
+    facts = counts(batch)
+    nothing = int((~mixed_groups(batch)).sum())
+    parts = [
+        count(facts["groups"], "task") + (" (assumed)" if batch.groups_assumed else ""),
+        count(facts["rollouts"], "rollout"),
+        f"{facts['successes']} succeeded",
+    ]
+    if facts["unknown"]:
+        parts.append(f"{facts['unknown']} unknown")
+    if nothing and not batch.groups_assumed:
+        parts.append(f"{count(nothing, 'task')} without both outcomes")
+    if report.rejected:
+        parts.append(f"{report.rejected} of {count(report.read, 'record')} rejected")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{literal(batch.name, 60)}** · " + " · ".join(parts))
+        if other or report.rejections:
+            with st.popover(count(len(other) + len(report.rejections), "note"), icon=":material/info:"):
+                for warning in other:
+                    _warning(warning)
+                for rejection in report.rejections[:50]:
+                    st.text(f"{rejection.where}: {rejection.reason}")
+                if len(report.rejections) > 50:
+                    st.caption(f"and {len(report.rejections) - 50} more; `graft inspect --json` lists all")
+    if batch.groups_assumed or opened.group_by:
+        group_menu(opened)
+    return not batch.groups_assumed

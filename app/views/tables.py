@@ -1,0 +1,75 @@
+"""Tables of steps: what the columns are called, and how they are taken away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from graft_app.views.text import one_line, visible
+from graft_core.credit import estimators
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def step_name(rollout_id: str, step: int) -> str:
+    return f"{rollout_id}/{step}"
+
+
+def steps_table(rows: list[dict[str, Any]], a: str, b: str, value_word: str) -> pd.DataFrame:
+    """Rows of `Findings.rows` with screen names, texts on one line."""
+    titles = estimators()
+    short = "chance" if value_word.startswith("chance") else "score"
+    return pd.DataFrame(
+        {
+            "task": [one_line(r["group_id"], 40) for r in rows],
+            "step": [step_name(one_line(r["rollout_id"], 24), r["step"]) for r in rows],
+            "what the agent did": [one_line(r["action"]) for r in rows],
+            f"{short} before": [r["value_before"] for r in rows],
+            f"{short} after": [r["value_after"] for r in rows],
+            titles[b].title: [r["baseline"] for r in rows],
+            titles[a].title: [r["credit"] for r in rows],
+            "seen by": [f"{r['seen_by']} of {r['of']}" for r in rows],
+        }
+    )
+
+
+def column_config(a: str, b: str, value_word: str) -> dict[str, Any]:
+    """Number formats and the plain-words tooltips of the columns."""
+    titles = estimators()
+    short = "chance" if value_word.startswith("chance") else "score"
+    number = st.column_config.NumberColumn
+    return {
+        "task": st.column_config.TextColumn(width="small"),
+        "step": st.column_config.TextColumn(width="small", help="rollout / step"),
+        "what the agent did": st.column_config.TextColumn(width="medium"),
+        f"{short} before": number(format="%.2f", width="small", help=f"{value_word} from the moment before the step (V)"),
+        f"{short} after": number(format="%.2f", width="small", help=f"{value_word} from the moment the step led to (V)"),
+        titles[b].title: number(format="%+.2f", width="small", help=f"credit B: {titles[b].meaning}"),
+        titles[a].title: number(format="%+.3f", width="small", help=f"credit A, not normalised: {titles[a].meaning}"),
+        "seen by": st.column_config.TextColumn(
+            width="small", help="rollouts of known outcome that left this moment, of all in the task"
+        ),
+    }
+
+
+def guard(value: Any) -> Any:
+    """A cell that a spreadsheet will not take for a formula."""
+    if isinstance(value, str):
+        shown = visible(value)
+        return "'" + shown if shown.startswith(FORMULA) else shown
+    return value
+
+
+def as_csv(rows: list[dict[str, Any]]) -> bytes:
+    """Rows as CSV for a spreadsheet: formulas guarded, undefined empty."""
+    frame = pd.DataFrame(rows)
+    return frame.map(guard).to_csv(index=False).encode("utf-8", "replace")
+
+
+def as_jsonl(rows: list[dict[str, Any]]) -> bytes:
+    """Rows as JSONL, loss-free; undefined is null."""
+    import orjson
+
+    return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)

@@ -1,0 +1,48 @@
+"""Rollout text on screen: always text, never markup."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import streamlit as st
+
+HIDDEN = re.compile("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
+MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~$:&^=@\"'])")
+DASH = "–"
+
+
+def visible(text: str) -> str:
+    """The text with control and direction marks shown as a replacement sign, so that nothing hides in it."""
+    return HIDDEN.sub("\ufffd", text)
+
+
+def one_line(text: str, limit: int = 120) -> str:
+    """The text on one line, cut with an ellipsis."""
+    flat = " ".join(visible(unicodedata.normalize("NFC", text[: 4 * limit])).split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def literal(text: str, limit: int = 120) -> str:
+    """One line for use inside Markdown: every sign that could be markup is escaped."""
+    return MARKUP.sub(r"\\\1", one_line(text, limit))
+
+
+def block(text: str, limit: int = 4000) -> None:
+    """A longer text, as it is, in a fixed-width block; cut on screen only."""
+    shown = visible(text)
+    st.code(shown[:limit] if shown else "(empty)", language=None, wrap_lines=True)
+    if len(shown) > limit:
+        st.caption(f"the first {limit:,} of {len(shown):,} characters")
+
+
+def number(value: float, digits: int = 2, sign: bool = False) -> str:
+    """A number for people; undefined is a dash, never 0."""
+    if value != value:
+        return DASH
+    return f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
+
+
+def count(n: int, one: str, many: str | None = None) -> str:
+    """'1 task', '2 tasks'."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -1,0 +1,1 @@
+"""Subcommands of `graft`, one file each."""

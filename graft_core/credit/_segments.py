@@ -1,0 +1,68 @@
+"""Statistics of many small groups at once, with the range rule of method.md sec. 4: no spread means no signal."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graft_core.constants import RANGE_ABSOLUTE, RANGE_RELATIVE, SIGN_TOLERANCE
+from graft_core.rollouts import BoolArray, FloatArray, IntArray
+
+
+def counts(group: IntArray, n_groups: int) -> IntArray:
+    return np.bincount(group, minlength=n_groups)
+
+
+def means(x: FloatArray, group: IntArray, n_groups: int) -> FloatArray:
+    """Mean of x in each group; NaN for empty groups."""
+    n = counts(group, n_groups)
+    total = np.bincount(group, weights=x, minlength=n_groups)
+    return np.divide(total, n, out=np.full(n_groups, np.nan), where=n > 0)
+
+
+def flat(x: FloatArray, group: IntArray, n_groups: int) -> BoolArray:
+    """Whether each group's range is <= 1e-9 + 1e-6 max|x|: equal up to float residue. bool[n_groups]."""
+    low, high, size = (np.full(n_groups, start) for start in (np.inf, -np.inf, 0.0))
+    np.minimum.at(low, group, x)
+    np.maximum.at(high, group, x)
+    np.maximum.at(size, group, np.abs(x))
+    with np.errstate(invalid="ignore"):
+        return ~(high - low > RANGE_ABSOLUTE + RANGE_RELATIVE * size)
+
+
+def deviations(x: FloatArray, group: IntArray, n_groups: int, ddof: int) -> FloatArray:
+    """Standard deviation of each group; NaN where there are not more than ddof members. Two passes, for accuracy."""
+    n = counts(group, n_groups)
+    centred = x - means(x, group, n_groups)[group]
+    squares = np.bincount(group, weights=centred * centred, minlength=n_groups)
+    free = n - ddof
+    variance: FloatArray = np.divide(squares, free, out=np.full(n_groups, np.nan), where=free > 0)
+    return np.sqrt(variance)
+
+
+def centre(x: FloatArray, group: IntArray, n_groups: int) -> FloatArray:
+    """x minus its group's mean; 0 in groups without spread."""
+    centred = x - means(x, group, n_groups)[group]
+    return np.where(flat(x, group, n_groups)[group], 0.0, centred)
+
+
+def standardise(x: FloatArray, group: IntArray, n_groups: int, eps: float, ddof: int) -> FloatArray:
+    """(x - mean) / (std + eps) in each group; 0 in groups without spread (a group of one included)."""
+    still = flat(x, group, n_groups)
+    scale = deviations(x, group, n_groups, ddof) + eps
+    scale[still | ~(scale > 0)] = np.inf
+    return (x - means(x, group, n_groups)[group]) / scale[group]
+
+
+def normalise_nodes(x: FloatArray, node: IntArray, n_nodes: int, mode: str, eps: float, ddof: int) -> FloatArray:
+    """GRAFT Eq. 11: per node over the step instances that leave it (method.md sec. 4, "Normalisation").
+
+    A single instance keeps A under `none` and `mean`; under `mean_std` it is A/(|A| + eps), 0 where |A| <= 1e-9.
+    """
+    if mode == "none":
+        return x
+    single = counts(node, n_nodes)[node] == 1
+    if mode == "mean":
+        return np.where(single, x, centre(x, node, n_nodes))
+    size = np.abs(x)
+    alone = np.where(size <= SIGN_TOLERANCE, 0.0, x / (size + eps) if eps > 0 else np.sign(x))
+    return np.where(single, alone, standardise(x, node, n_nodes, eps, ddof))

@@ -1,0 +1,101 @@
+"""Canonical step file, JSONL, format 1: one step per line (design.md, "The batch").
+
+Lines may use other names (`fields.FIELDS` lists them), carry unknown keys (kept in the metadata), stand in any order,
+and be preceded by `{"graft_format": 1}`. A line that is no JSON is rejected with its number, the rest is read.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any, Final
+
+from graft_core.errors import InputError
+from graft_core.formats.fields import FORMAT_VERSION, HEADER_KEY, is_canonical
+from graft_core.formats.jsonio import BadJson, loads
+from graft_core.formats.registry import Format
+from graft_core.formats.rows import Rows
+from graft_core.formats.source import Head, Source
+
+SHOWN_BYTES: Final = 40
+BOM: Final = b"\xef\xbb\xbf"
+
+
+def detect(head: Head) -> int:
+    """Sure where a line has observation and action, or names a rollout and its outcome or action."""
+    if head.kind != "jsonl":
+        return 0
+    return 2 if any(is_canonical(set(record)) for record in head.records) else 0
+
+
+def read(source: Source, rows: Rows) -> None:
+    """Read a whole file, block by block."""
+    for first, lines in source.lines():
+        if first == 1 and lines[0].startswith(BOM):
+            lines[0] = lines[0][len(BOM) :]
+        read_lines(source, rows, first, lines)
+    if "torn" in source.memo:
+        rows.reject(0, f"the compressed file is cut off ({source.memo['torn']}); what stood before was read")
+
+
+def read_lines(source: Source, rows: Rows, first: int, lines: list[bytes]) -> None:
+    """Read some lines of a canonical file; `first` is the number of the first."""
+    import orjson
+
+    try:
+        values: list[Any] = list(map(orjson.loads, lines))
+        numbers: list[int] | range = range(first, first + len(lines))
+    except orjson.JSONDecodeError:
+        values, numbers = _one_by_one(rows, first, lines)
+    if set(map(type, values)) - {dict}:
+        values, numbers = _objects(rows, values, numbers)
+    if first == 1 and values and HEADER_KEY in values[0]:
+        check_version(source, values[0][HEADER_KEY])
+    rows.add_foreign(values, numbers)
+
+
+def _one_by_one(rows: Rows, first: int, lines: list[bytes]) -> tuple[list[Any], list[int]]:
+    """Parse lines singly: bad ones are rejected, broken characters replaced, blank lines passed over."""
+    values, numbers = [], []
+    for number, line in zip(count(first), lines, strict=False):
+        if not line.strip():
+            continue
+        try:
+            value, cleaned = loads(line)
+        except BadJson as error:
+            shown = line[:SHOWN_BYTES].decode("utf-8", "replace")
+            rows.reject(number, f"no valid JSON: {error}; the line of {len(line)} bytes begins with {shown!r}")
+            continue
+        if cleaned:
+            rows.warn("surrogates_replaced", "broken characters were escaped", rows.where(number))
+            rows.repaired.append(rows.record_key(number))
+        values.append(value)
+        numbers.append(number)
+    return values, numbers
+
+
+def _objects(rows: Rows, values: list[Any], numbers: list[int] | range) -> tuple[list[Any], list[int]]:
+    """Reject lines that are JSON but no object."""
+    kept, places = [], []
+    for value, number in zip(values, numbers, strict=True):
+        if isinstance(value, dict):
+            kept.append(value)
+            places.append(number)
+        else:
+            rows.reject(number, f"the line is a JSON {type(value).__name__}, expected an object")
+    return kept, places
+
+
+def check_version(source: Source, version: object) -> None:
+    """Raise `InputError` where the file was written in a format that is newer than this reader."""
+    if version != FORMAT_VERSION:
+        raise InputError(f"{source.name}: graft_format is {version!r}; this version reads format {FORMAT_VERSION}")
+
+
+FORMAT: Final = Format(
+    name="canonical",
+    meaning="canonical step file (JSONL): one step per line",
+    detected_by="JSON lines with observation and action, or rollout_id and outcome",
+    unit="line",
+    detect=detect,
+    read=read,
+)

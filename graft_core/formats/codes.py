@@ -1,0 +1,29 @@
+"""Warning codes of the readers: stable words that reports, the command line and the app share, and what each means."""
+
+from __future__ import annotations
+
+from typing import Final
+
+WARNINGS: Final[dict[str, str]] = {
+    "aliases_used": "The file uses other names for the canonical fields; which name was read as which field is listed.",
+    "duplicate_rollouts": "Two files hold the same rollout (same ids, same steps, same outcome); both are kept.",
+    "file_skipped": "A file of the directory was left out because no reader knows it or it could not be used.",
+    "fields_unusable": "An optional field held a value of the wrong kind; the value was left out, the row was kept.",
+    "group_ids_reused": "Two files use the same group and rollout ids for different rollouts; their groups are kept "
+    "apart by putting the file's name in front.",
+    "group_missing": "The file names no task (group); one group per file is assumed until a grouping is chosen.",
+    "next_observation_differs": "A row's next_observation is not the observation of the row that follows it.",
+    "no_outcome": "A rollout has neither an outcome nor rewards; its outcome is unknown, which is not failure.",
+    "numbers_from_text": "A number or yes/no field was written as text or as the other kind and was converted.",
+    "observation_missing": "A step has an action but no observation.",
+    "order_doubtful": "The steps of a rollout do not seem to stand in the order in which they happened; "
+    "credit that follows the order is unreliable there.",
+    "outcome_partly_null": "Some rows of a rollout say its outcome is unknown and others give it; the value was used.",
+    "rollout_ids_renamed": "The chosen grouping put two rollouts of the same id into one group; the later was renamed.",
+    "rows_differ": "Rows of one rollout name different training steps or task families; the first was used.",
+    "step_gap": "The step numbers of a rollout leave some out.",
+    "step_missing": "Rows have an action but no step number; they were numbered in the order of the file.",
+    "step_repeat": "A step number occurs twice in one rollout; the order of the file decides.",
+    "surrogates_replaced": "Text held broken characters (lone surrogates or bytes that are no UTF-8); each was replaced "
+    "by its escaped form.",
+}

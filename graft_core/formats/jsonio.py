@@ -1,0 +1,68 @@
+"""JSON in and out: orjson where it can, the standard library where orjson refuses (NaN, lone surrogates, deep text)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+
+
+class BadJson(ValueError):
+    """A text that is no JSON; the message says what and where."""
+
+
+def loads(data: bytes) -> tuple[Any, bool]:
+    """The value of one JSON text, and whether broken characters in it had to be replaced."""
+    try:
+        return orjson.loads(data), False
+    except orjson.JSONDecodeError as error:
+        return _loads_leniently(data, str(error))
+
+
+def _loads_leniently(data: bytes, first_error: str) -> tuple[Any, bool]:
+    try:
+        text = data.decode("utf-8", "surrogateescape")
+        value = json.loads(text)
+        cleaned = clean(value)
+    except RecursionError:
+        raise BadJson("nested too deeply") from None
+    except json.JSONDecodeError:
+        raise BadJson(first_error) from None
+    except ValueError as error:
+        raise BadJson(str(error)) from None
+    return cleaned, cleaned != value
+
+
+def clean_text(text: str) -> str:
+    """The text with lone surrogates written as visible escapes: distinct texts stay distinct, all can be stored."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def clean(value: Any) -> Any:
+    """`clean_text` for every string in a JSON value."""
+    if isinstance(value, str):
+        return value if value.isascii() else clean_text(value)
+    if isinstance(value, dict):
+        return {clean(k): clean(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [clean(v) for v in value]
+    return value
+
+
+def dumps(value: Any, sort: bool = False) -> str:
+    """Compact JSON; with `sort` the canonical form, keys sorted, that equal values share."""
+    try:
+        option = orjson.OPT_NON_STR_KEYS | (orjson.OPT_SORT_KEYS if sort else 0)
+        return orjson.dumps(value, default=str, option=option).decode()
+    except (orjson.JSONEncodeError, RecursionError):
+        return json.dumps(clean(value), default=str, ensure_ascii=False, separators=(",", ":"), sort_keys=sort)
+
+
+def is_json(text: str) -> bool:
+    """Whether the text is one JSON value."""
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True

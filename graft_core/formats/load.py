@@ -1,0 +1,100 @@
+"""load(): files and directories of rollouts, in any known format, as one batch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, overload
+
+from graft_core.errors import InputError
+from graft_core.formats.builder import build
+from graft_core.formats.grouping import regroup
+from graft_core.formats.registry import Format, detect
+from graft_core.formats.rows import Rows
+from graft_core.formats.source import Source
+from graft_core.rollouts import LoadReport, RolloutBatch
+
+AnyPath = str | os.PathLike[str]
+
+
+@overload
+def load(path: AnyPath | Iterable[AnyPath], group_by: str | None = None, report: Literal[False] = False) -> RolloutBatch: ...
+@overload
+def load(
+    path: AnyPath | Iterable[AnyPath], group_by: str | None = None, *, report: Literal[True]
+) -> tuple[RolloutBatch, LoadReport]: ...
+def load(
+    path: AnyPath | Iterable[AnyPath], group_by: str | None = None, report: bool = False
+) -> RolloutBatch | tuple[RolloutBatch, LoadReport]:
+    """Load rollouts from a file, a directory (searched recursively), or several of them, as one batch.
+
+    The format of each file is detected by its content. `group_by` names what makes a group (the rollouts of one task):
+    "file", "task", "column:NAME" or "regex:PATTERN"; None keeps the file's own groups. With `report=True` also returns
+    the `LoadReport`. Raises `InputError` where nothing can be used, `UsageError` for a bad `group_by`.
+    """
+    paths = [Path(path)] if isinstance(path, (str, os.PathLike)) else [Path(p) for p in path]
+    if not paths:
+        raise InputError("no path was given; expected a file or a directory of rollouts")
+    rows = Rows()
+    sources, notes = find_sources(paths, rows)
+    name = paths[0].name or str(paths[0]) if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more"
+    batch, made = build(sources, rows, name, notes)
+    batch, made = regroup(batch, made, group_by)
+    return (batch, made) if report else batch
+
+
+def find_sources(paths: list[Path], rows: Rows) -> tuple[list[tuple[Source, Format]], tuple[str, ...]]:
+    """The files to read with their readers, and notes on those of a directory that were left out.
+
+    A file that was named itself must be readable; inside a directory others may lie beside the rollouts.
+    """
+    files = [(file, named) for path in paths for file, named in _walk(path)]
+    labels = file_labels([file for file, _ in files])
+    sources: list[tuple[Source, Format]] = []
+    left_out: list[str] = []
+    for (file, named), label in zip(files, labels, strict=True):
+        source = Source(file, label)
+        try:
+            sources.append((source, detect(source)))
+        except InputError as error:
+            if named:
+                raise
+            left_out.append(str(error))
+            rows.warn("file_skipped", f"left out: {error}", source.name)
+    if not sources:
+        where = ", ".join(map(str, paths))
+        raise InputError(f"{where}: no file of rollouts found" + (f"; {left_out[0]}" if left_out else ""))
+    return sources, tuple(left_out)
+
+
+def _walk(path: Path) -> list[tuple[Path, bool]]:
+    """The files under a path in sorted order, and whether each was named itself; hidden ones are passed over."""
+    if not path.exists():
+        raise InputError(f"{path}: no such file or directory")
+    if path.is_file():
+        return [(path, True)]
+    found = sorted(p for p in path.rglob("*") if p.is_file())
+    return [(p, False) for p in found if not any(part.startswith(".") for part in p.relative_to(path).parts)]
+
+
+def file_labels(files: list[Path]) -> list[str]:
+    """A short, unique name for each file: its stem, with as many parents in front as it takes."""
+    labels = [_stem(file) for file in files]
+    for depth in range(2, 1 + max((len(f.parts) for f in files), default=0)):
+        counts: dict[str, int] = {}
+        for label in labels:
+            counts[label] = counts.get(label, 0) + 1
+        if all(n == 1 for n in counts.values()):
+            break
+        labels = [
+            "/".join([*file.parts[-depth:-1], _stem(file)]) if counts[label] > 1 else label
+            for file, label in zip(files, labels, strict=True)
+        ]
+    return labels
+
+
+def _stem(file: Path) -> str:
+    """The name without .gz or .zst and without its own extension."""
+    bare = file.with_suffix("") if file.suffix in (".gz", ".zst") else file
+    return bare.stem

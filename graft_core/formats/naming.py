@@ -1,0 +1,99 @@
+"""Which rows belong to one rollout and one group, when several files are loaded together.
+
+Group ids that a file gives merge across files: splitting a batch over files changes nothing. They are kept apart where
+the same ids mean different things: task ids of different task sets, and files that use the same (group, rollout) ids
+for steps that overlap (two runs that both count from zero).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from graft_core.formats.columns import LARGEST_COUNT, NO_COUNT
+from graft_core.formats.rows import Rows
+
+Ints = npt.NDArray[np.int64]
+SEPARATOR: Final = "/"
+
+
+def pair_codes(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> Ints:
+    """One number per pair of numbers, numbered in order of first appearance."""
+    import pyarrow as pa
+
+    low = int(second.min(initial=0))
+    span = int(second.max(initial=0)) - low + 1
+    key = first.astype(np.int64) * span + (second.astype(np.int64) - low)
+    return np.asarray(pa.array(key).dictionary_encode().indices, dtype=np.int64)
+
+
+def key_code(rows: Rows, text: str) -> int:
+    """The number of a key, added if new."""
+    pool = rows.pools.keys
+    return pool.setdefault(text, len(pool))
+
+
+def assume_groups(rows: Rows, group: Ints, file: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Fill missing groups (in place) with one group per file; returns where that was done."""
+    missing = group < 0
+    if missing.any():
+        labels = np.array([key_code(rows, f.source.label) for f in rows.files], dtype=np.int64)
+        group[missing] = labels[file[missing]]
+    return missing
+
+
+def separate_task_sets(rows: Rows, group: Ints, task_set: Ints) -> None:
+    """Put the task set in front of group ids (in place) where a task id occurs in two task sets."""
+    span = len(rows.pools.keys) + 1
+    named = np.flatnonzero(task_set >= 0)
+    pairs = np.unique(group[named] * span + task_set[named])
+    ids, sets = np.unique(pairs // span, return_counts=True)
+    shared = ids[sets > 1]
+    if not len(shared):
+        return
+    clashing = np.unique(pairs[np.isin(pairs // span, shared)] % span)
+    _prefix(rows, group, task_set, np.isin(task_set, clashing))
+
+
+def separate_files(
+    rows: Rows, group: Ints, rollout: Ints, step: Ints, file: npt.NDArray[np.int32], exempt: npt.NDArray[np.bool_]
+) -> None:
+    """Put the file's label in front of group ids (in place) of files that reuse (group, rollout) ids.
+
+    A rollout may be continued in another file, with other step numbers; a step that two files give, or a rollout that
+    two files only declare, means that the ids were used twice.
+    """
+    if len(rows.files) < 2 or not len(file):
+        return
+    use = np.flatnonzero(~exempt & (rollout >= 0))
+    if not len(use):
+        return
+    pair = pair_codes(group[use], rollout[use])
+    at_step = pair_codes(pair, np.where(step[use] == NO_COUNT, -LARGEST_COUNT - 1, step[use]))
+    first_file = np.zeros(int(at_step.max()) + 1, dtype=np.int32)
+    first_file[at_step[::-1]] = file[use][::-1]
+    clash = np.flatnonzero(first_file[at_step] != file[use])
+    if not len(clash):
+        return
+    reused = {int(f) for f in np.unique(np.concatenate([file[use][clash], first_file[at_step[clash]]]))}
+    labels = np.array([key_code(rows, f.source.label) for f in rows.files], dtype=np.int64)
+    record = rows.places()[1][use[clash[0]]]
+    _prefix(rows, group, labels[file], np.isin(file, list(reused)) & ~exempt)
+    place = rows.files[int(file[use[clash[0]]])]
+    rows.warn(
+        "group_ids_reused",
+        f"{len(reused)} files use the same group and rollout ids; their groups are kept apart by file name",
+        place.source.where(int(record), place.unit),
+        len(np.unique(pair[clash])),
+    )
+
+
+def _prefix(rows: Rows, group: Ints, prefix: Ints, where: npt.NDArray[np.bool_]) -> None:
+    """Replace group ids by "prefix/group" where told, in place."""
+    chosen = np.flatnonzero(where)
+    names, span = list(rows.pools.keys), len(rows.pools.keys)
+    pairs, inverse = np.unique(prefix[chosen] * span + group[chosen], return_inverse=True)
+    new = [key_code(rows, f"{names[p // span]}{SEPARATOR}{names[p % span]}") for p in pairs.tolist()]
+    group[chosen] = np.array(new, dtype=np.int64)[inverse]

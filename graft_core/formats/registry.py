@@ -1,0 +1,73 @@
+"""The readers, found by themselves: every module of this package that holds a `FORMAT` is one."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import graft_core.formats
+from graft_core.errors import InputError
+from graft_core.formats.rows import Rows
+from graft_core.formats.source import Head, Source
+
+
+@dataclass(frozen=True)
+class Format:
+    """One file format that can be read.
+
+    `detect` looks at the beginning of a file and says how sure it is (0 = no, 1 = perhaps, 2 = sure); `detected_by`
+    says the same in words. `read` puts canonical rows into `Rows`. `unit` names the records it counts: line or item.
+    """
+
+    name: str
+    meaning: str
+    detected_by: str
+    unit: str
+    detect: Callable[[Head], int]
+    read: Callable[[Source, Rows], None]
+
+
+@cache
+def formats() -> tuple[Format, ...]:
+    """All formats that can be read, by name."""
+    found = []
+    for module in pkgutil.iter_modules(graft_core.formats.__path__):
+        loaded = importlib.import_module(f"graft_core.formats.{module.name}")
+        if isinstance(getattr(loaded, "FORMAT", None), Format):
+            found.append(loaded.FORMAT)
+    return tuple(sorted(found, key=lambda f: f.name))
+
+
+def detect(source: Source) -> Format:
+    """The reader for a file, by its content; `InputError` says what was found where none fits."""
+    head = source.head
+    scores = [(f.detect(head), f) for f in formats()]
+    best = max(score for score, _ in scores)
+    if best == 0:
+        known = "; ".join(f"{f.name} ({f.detected_by})" for f in formats())
+        raise InputError(f"{source.name}: unknown format, found {found_words(head)}; known formats: {known}")
+    return next(f for score, f in scores if score == best)
+
+
+def found_words(head: Head) -> str:
+    """What a file seems to hold, in a few words."""
+    if head.kind == "parquet":
+        return "a Parquet file without the columns of the canonical step file"
+    if head.kind == "jsonl":
+        return f"JSON lines with the keys {_some(head.records[0])}"
+    if head.kind == "json":
+        value = head.document
+        if isinstance(value, dict):
+            return f"one JSON object with the keys {_some(value)}"
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return f"a JSON list of {len(value)} objects with the keys {_some(value[0])}"
+        return f"a JSON {'list' if isinstance(value, list) else 'value'} without objects"
+    return f"no JSON ({head.problem})" if head.problem else "neither JSON nor Parquet"
+
+
+def _some(record: dict[str, object]) -> str:
+    keys = sorted(map(str, record))
+    return ", ".join(k[:30] for k in keys[:8]) + (", ..." if len(keys) > 8 else "")

@@ -1,0 +1,173 @@
+"""One input file: opened through .gz and .zst, looked at by content, refused with one sentence where it is no use."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from graft_core.errors import InputError
+from graft_core.formats.jsonio import BadJson, loads
+
+HEAD_BYTES: Final = 1 << 16
+BLOCK_BYTES: Final = 1 << 22
+EXPECTED: Final = "expected agent rollouts, such as a canonical step file (JSONL or Parquet)"
+DECOMPRESS_ERRORS: Final = (OSError, EOFError, zlib.error)
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the beginning of a file shows, for detection: `kind` is parquet, jsonl, json or other.
+
+    `records` are the first few JSON objects of a JSONL file; `document` is the whole value of a JSON file.
+    """
+
+    kind: str
+    records: tuple[dict[str, Any], ...] = ()
+    document: Any = None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to read; `label` is a short name, unique among the files of one load, without the extension."""
+
+    path: Path
+    label: str = ""
+    memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    def where(self, record: int, unit: str = "line") -> str:
+        """The place of one record as people read it: file:line, or file[index] for an item of a list."""
+        return f"{self.name}:{record}" if unit == "line" else f"{self.name}[{record}]"
+
+    def open(self) -> BinaryIO:
+        """The file's bytes, decompressed."""
+        with self.path.open("rb") as stream:
+            magic = stream.read(4)
+        if magic[:2] == b"\x1f\x8b":
+            return gzip.open(self.path, "rb")  # type: ignore[return-value]
+        if magic == b"\x28\xb5\x2f\xfd":
+            import pyarrow as pa
+
+            return pa.CompressedInputStream(pa.OSFile(str(self.path)), "zstd")  # type: ignore[no-any-return]
+        return self.path.open("rb")
+
+    @cached_property
+    def start(self) -> bytes:
+        """The first bytes of the file, decompressed."""
+        try:
+            with self.open() as stream:
+                return stream.read(HEAD_BYTES)
+        except DECOMPRESS_ERRORS as error:
+            raise InputError(f"{self.name}: cannot be read ({error})") from error
+
+    def read_all(self) -> bytes:
+        try:
+            with self.open() as stream:
+                return stream.read()
+        except DECOMPRESS_ERRORS as error:
+            raise InputError(f"{self.name}: cannot be read to its end ({error})") from error
+
+    @cached_property
+    def head(self) -> Head:
+        """What kind of file this is, by content."""
+        refuse_useless(self)
+        if self.start[:4] == b"PAR1":
+            return Head("parquet")
+        if self.start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
+            records = self._first_records()
+            return Head("jsonl", records) if records else Head("other")
+        first = self._first_records(limit=1)
+        if first:
+            lines = [line for line in self.start.split(b"\n", 2)[:2] if line.strip()]
+            if len(lines) > 1 or len(self.start) == HEAD_BYTES:
+                return Head("jsonl", self._first_records())
+            return Head("jsonl", first, document=first[0])
+        try:
+            value, _ = loads(self.read_all().removeprefix(b"\xef\xbb\xbf"))
+            return Head("json", document=value)
+        except BadJson as error:
+            records = self._first_records(limit=20, skip_bad=True)
+            return Head("jsonl", records) if records else Head("other", problem=str(error))
+
+    def _first_records(self, limit: int = 20, skip_bad: bool = False) -> tuple[dict[str, Any], ...]:
+        """JSON objects among the first lines; stops at the first bad line unless told to skip."""
+        records: list[dict[str, Any]] = []
+        for line in self.start.removeprefix(b"\xef\xbb\xbf").split(b"\n")[: 4 * limit]:
+            if not line.strip():
+                continue
+            try:
+                value, _ = loads(line)
+            except BadJson:
+                if skip_bad or records:
+                    continue
+                break
+            if isinstance(value, dict):
+                records.append(value)
+            elif not skip_bad:
+                break
+            if len(records) >= limit:
+                break
+        return tuple(records)
+
+    def lines(self) -> Iterator[tuple[int, list[bytes]]]:
+        """Blocks of whole lines with the number of the first; ends quietly where a compressed stream is cut off.
+
+        A cut-off stream is told through `memo["torn"]`, so that what was read before stays usable.
+        """
+        number, parts = 1, []
+        with self.open() as stream:
+            while True:
+                try:
+                    block = stream.read(BLOCK_BYTES)
+                except DECOMPRESS_ERRORS as error:
+                    self.memo["torn"] = str(error)
+                    block = b""
+                if not block:
+                    break
+                cut = block.rfind(b"\n")
+                if cut < 0:
+                    parts.append(block)
+                    continue
+                lines = b"".join([*parts, block[:cut]]).split(b"\n")
+                yield number, lines
+                number += len(lines)
+                parts = [block[cut + 1 :]]
+        rest = b"".join(parts)
+        if rest:
+            yield number, [rest]
+
+
+def refuse_useless(source: Source) -> None:
+    """Raise `InputError` for files that can hold no rollouts or must not be opened (design.md, "Files")."""
+    start = source.start
+    if not start.strip():
+        raise InputError(f"{source.name}: the file is empty; {EXPECTED}")
+    if start.startswith(b"version https://git-lfs"):
+        raise InputError(
+            f"{source.name}: this is a Git LFS pointer, not the data itself; run `git lfs pull` in that repository"
+        )
+    if start[:2] == b"PK" and b"data.pkl" in start:
+        raise InputError(f"{source.name}: this is a torch file (.pt), {UNSAFE}")
+    if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
+        raise InputError(f"{source.name}: this is a Python pickle, {UNSAFE}")
+
+
+UNSAFE: Final = (
+    "which runs code when it is opened, so it is not read; load it where you trust it and write its steps as canonical "
+    "JSONL"
+)
+
+
+def buffer(source: Source) -> io.BytesIO:
+    """The whole file in memory, for readers that need to jump around in it."""
+    return io.BytesIO(source.read_all())

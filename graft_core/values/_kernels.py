@@ -1,0 +1,198 @@
+"""Compiled loops over the graph's CSR arrays. No fastmath: results do not depend on threads or machines' shortcuts."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+DENSE_LIMIT = 200  # components up to this size are solved densely
+DENSE_LIMIT_UNDISCOUNTED = 2000  # with gamma = 1, where sweeps have no sound stop
+NO_EXIT, TOO_LARGE, NOT_CONVERGED = 1, 2, 3
+
+
+@njit(cache=True, nogil=True)
+def strong_components(indptr, edge_dst, use, active):
+    """Strongly connected components of the active nodes, in reverse topological order (Tarjan, iterative).
+
+    use: bool per edge; active: bool per node. Returns (nodes, starts): component k is nodes[starts[k]:starts[k + 1]].
+    """
+    n = active.size
+    index = np.full(n, -1, np.int64)
+    low = np.zeros(n, np.int64)
+    on_stack = np.zeros(n, np.bool_)
+    cursor = np.zeros(n, np.int64)
+    stack = np.empty(n, np.int64)
+    call = np.empty(n, np.int64)
+    nodes = np.empty(n, np.int64)
+    starts = np.empty(n + 1, np.int64)
+    starts[0] = 0
+    n_out, n_comp, n_stack, clock = 0, 0, 0, 0
+    for root in range(n):
+        if not active[root] or index[root] >= 0:
+            continue
+        n_call = 1
+        call[0] = root
+        index[root] = low[root] = clock
+        clock += 1
+        stack[n_stack] = root
+        n_stack += 1
+        on_stack[root] = True
+        cursor[root] = indptr[root]
+        while n_call > 0:
+            u = call[n_call - 1]
+            if cursor[u] < indptr[u + 1]:
+                e = cursor[u]
+                cursor[u] += 1
+                v = edge_dst[e]
+                if not use[e] or not active[v]:
+                    continue
+                if index[v] < 0:
+                    index[v] = low[v] = clock
+                    clock += 1
+                    stack[n_stack] = v
+                    n_stack += 1
+                    on_stack[v] = True
+                    cursor[v] = indptr[v]
+                    call[n_call] = v
+                    n_call += 1
+                elif on_stack[v] and index[v] < low[u]:
+                    low[u] = index[v]
+                continue
+            n_call -= 1
+            if n_call > 0 and low[u] < low[call[n_call - 1]]:
+                low[call[n_call - 1]] = low[u]
+            if low[u] == index[u]:
+                while True:
+                    n_stack -= 1
+                    v = stack[n_stack]
+                    on_stack[v] = False
+                    nodes[n_out] = v
+                    n_out += 1
+                    if v == u:
+                        break
+                n_comp += 1
+                starts[n_comp] = n_out
+    return nodes[:n_out], starts[: n_comp + 1]
+
+
+@njit(cache=True, nogil=True)
+def _dense(members, place, indptr, edge_dst, weight, constant, gamma, v):
+    """Solve one component exactly; values outside it are final already."""
+    k = members.size
+    a = np.eye(k)
+    b = np.empty(k)
+    for i in range(k):
+        u = members[i]
+        b[i] = constant[u]
+        for e in range(indptr[u], indptr[u + 1]):
+            w = weight[e]
+            if w == 0.0:
+                continue
+            j = place[edge_dst[e]]
+            if j >= 0:
+                a[i, j] -= gamma * w
+            else:
+                b[i] += gamma * w * v[edge_dst[e]]
+    x = np.linalg.solve(a, b)
+    for i in range(k):
+        v[members[i]] = x[i]
+
+
+@njit(cache=True, nogil=True)
+def _sweeps(members, indptr, edge_dst, weight, constant, gamma, v, tolerance):
+    """Gauss-Seidel inside one component until max|dV| <= tolerance (1 - gamma) / gamma, relative to the values' size."""
+    for u in members:
+        v[u] = 0.0
+    limit = int(np.log(1e-16) / np.log(gamma)) + 1000
+    for _ in range(limit):
+        change, size = 0.0, 1.0
+        for u in members:
+            total, own = constant[u], 0.0
+            for e in range(indptr[u], indptr[u + 1]):
+                w = weight[e]
+                if w == 0.0:
+                    continue
+                if edge_dst[e] == u:
+                    own += w
+                else:
+                    total += gamma * w * v[edge_dst[e]]
+            new = total / (1.0 - gamma * own)
+            change = max(change, abs(new - v[u]))
+            size = max(size, abs(new))
+            v[u] = new
+        if change <= tolerance * size * (1.0 - gamma) / gamma:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def solve_components(nodes, starts, indptr, edge_dst, weight, constant, gamma, v):
+    """Exact values component by component; `v` holds the sinks' values and receives the others.
+
+    weight: float per edge (0 = not used), rows need not sum to 1 (shrinkage). constant: expected reward per node.
+    Returns (code, component): code 0 fine, else NO_EXIT, TOO_LARGE or NOT_CONVERGED and where.
+    """
+    place = np.full(v.size, -1, np.int64)
+    for c in range(starts.size - 1):
+        members = nodes[starts[c] : starts[c + 1]]
+        if members.size == 1:
+            u = members[0]
+            total, own = constant[u], 0.0
+            for e in range(indptr[u], indptr[u + 1]):
+                w = weight[e]
+                if w == 0.0:
+                    continue
+                if edge_dst[e] == u:
+                    own += w
+                else:
+                    total += gamma * w * v[edge_dst[e]]
+            if 1.0 - gamma * own <= 1e-12:
+                return NO_EXIT, c
+            v[u] = total / (1.0 - gamma * own)
+            continue
+        if gamma == 1.0:
+            outside = 0.0
+            for i in range(members.size):
+                place[members[i]] = i
+            for u in members:
+                stays = 0.0
+                for e in range(indptr[u], indptr[u + 1]):
+                    if weight[e] != 0.0 and place[edge_dst[e]] >= 0:
+                        stays += weight[e]
+                outside += max(0.0, 1.0 - stays)
+            for u in members:
+                place[u] = -1
+            if outside <= 1e-12:
+                return NO_EXIT, c
+            if members.size > DENSE_LIMIT_UNDISCOUNTED:
+                return TOO_LARGE, c
+        if members.size <= DENSE_LIMIT or gamma == 1.0:
+            for i in range(members.size):
+                place[members[i]] = i
+            _dense(members, place, indptr, edge_dst, weight, constant, gamma, v)
+            for u in members:
+                place[u] = -1
+        elif not _sweeps(members, indptr, edge_dst, weight, constant, gamma, v, 1e-11):
+            return NOT_CONVERGED, c
+    return 0, -1
+
+
+@njit(cache=True, nogil=True)
+def max_backup(nodes, indptr, edge_dst, use, reward, gamma, v, tolerance):
+    """V(u) = max over outgoing edges of r + gamma V, iterated from 0 in the given node order."""
+    for u in nodes:
+        v[u] = 0.0
+    limit = int(np.log(1e-16) / np.log(gamma)) + 1000
+    for _ in range(limit):
+        change, size = 0.0, 1.0
+        for u in nodes:
+            best = -np.inf
+            for e in range(indptr[u], indptr[u + 1]):
+                if use[e]:
+                    best = max(best, reward[e] + gamma * v[edge_dst[e]])
+            change = max(change, abs(best - v[u]))
+            size = max(size, abs(best))
+            v[u] = best
+        if change <= tolerance * size * (1.0 - gamma) / gamma:
+            return True
+    return False

@@ -1,0 +1,373 @@
+"""The graph component in a real browser: clicks, colours, keys, themes, hostile text, and what it asks of the net."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graft_app.server import config_values, flags
+from playwright.sync_api import Browser, Page, expect
+
+HARNESS = Path(__file__).resolve().parent / "graph_harness.py"
+FIND_PICTURES = """() => {
+  const found = [];
+  const look = (root) => root.querySelectorAll("*").forEach((element) => {
+    if (element.graftGraph) found.push(element);
+    if (element.shadowRoot) look(element.shadowRoot);
+  });
+  look(document);
+  window.pictures = found;
+  return found.length > 0 && found.every((element) => element.graftGraph.ready());
+}"""
+
+
+@pytest.fixture(scope="module")
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a server that draws made-up graphs, with the app's own settings."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    folder = tmp_path_factory.mktemp("harness")
+    settings = config_values() | {"server.port": port, "server.address": "127.0.0.1"}
+    command = [sys.executable, "-m", "streamlit", "run", str(HARNESS), *flags(settings)]
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, env={**os.environ})
+    url = f"http://127.0.0.1:{port}"
+    for _ in range(400):
+        try:
+            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2):
+                break
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    else:
+        process.kill()
+        pytest.fail(f"the harness did not start:\n{(folder / 'server.log').read_text(errors='replace')}")
+    yield url
+    process.terminate()
+    process.wait(10)
+
+
+Draw = Callable[..., float]
+
+
+@pytest.fixture
+def draw(page: Page, harness: str) -> Draw:
+    """`draw("n=60")` opens a drawing and returns the seconds until it was painted."""
+
+    def go(query: str) -> float:
+        begun = time.perf_counter()
+        page.goto(f"{harness}/?{query}")
+        page.wait_for_function(FIND_PICTURES)
+        seconds = time.perf_counter() - begun
+        settled(page)
+        return seconds
+
+    return go
+
+
+def settled(page: Page) -> None:
+    page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
+
+
+def ask(page: Page, question: str, *arguments: Any, picture: int = 0) -> Any:
+    """One question to the picture's inspector."""
+    return page.evaluate(
+        "([picture, question, given]) => window.pictures[picture].graftGraph[question](...given)",
+        [picture, question, list(arguments)],
+    )
+
+
+def spot(page: Page, kind: str, number: int) -> tuple[float, float]:
+    """Where a node or the middle of an edge is on the page."""
+    at = ask(page, "screen", kind, number)
+    corner = page.evaluate("() => { const b = window.pictures[0].getBoundingClientRect(); return [b.x, b.y]; }")
+    return corner[0] + at["x"], corner[1] + at["y"]
+
+
+def click(page: Page, kind: str, number: int) -> None:
+    page.mouse.click(*spot(page, kind, number))
+
+
+def said(page: Page, words: str) -> None:
+    expect(page.get_by_text(words, exact=True)).to_be_visible()
+
+
+def move_lambda(page: Page, times: int = 1) -> None:
+    slider = page.get_by_role("slider", name="lambda")
+    slider.focus()
+    for _ in range(times):
+        slider.press("ArrowRight")
+
+
+def all_colours(page: Page) -> dict[str, str]:
+    return {str(node): ask(page, "colour", "node", int(node)) for node in ask(page, "positions")}
+
+
+def test_first_paint_and_click_times_are_printed(page: Page, draw: Draw) -> None:
+    cold = draw("n=300")
+    seconds = draw("n=300")
+    assert len(ask(page, "positions")) == 300
+    begun = time.perf_counter()
+    click(page, "node", 40)
+    said(page, "selected: node 40")
+    clicked = time.perf_counter() - begun
+    before = all_colours(page)
+    begun = time.perf_counter()
+    move_lambda(page)
+    page.wait_for_function("old => window.pictures[0].graftGraph.colour('node', 41) !== old", arg=before["41"])
+    recoloured = time.perf_counter() - begun
+    print(
+        f"\n300 nodes: first paint {cold:.2f} s (server cold), {seconds:.2f} s (warm); "
+        f"click to page {clicked:.2f} s; lambda to colour {recoloured:.2f} s"
+    )
+
+
+def test_a_click_selects_a_node_an_edge_and_nothing(page: Page, draw: Draw) -> None:
+    draw("n=12")
+    click(page, "node", 6)
+    said(page, "selected: node 6")
+    click(page, "edge", 4)
+    said(page, "selected: edge 4")
+    corner = page.evaluate("() => { const b = window.pictures[0].getBoundingClientRect(); return [b.x, b.y]; }")
+    page.mouse.click(corner[0] + 6, corner[1] + 6)
+    said(page, "selected: nothing")
+
+
+def test_every_curved_edge_answers_its_own_click(page: Page, draw: Draw) -> None:
+    """Middles of edges that lie apart from all others: the click must name the edge, parallel ones included."""
+    draw("n=12")
+    middles = {n: spot(page, "edge", n) for n in range(len(page.evaluate("() => 0") or range(30)))}
+    apart = [
+        n
+        for n, (x, y) in middles.items()
+        if all(abs(x - a) + abs(y - b) > 22 for m, (a, b) in middles.items() if m != n)
+    ]
+    right = 0
+    for n in apart[:10]:
+        page.mouse.click(*middles[n])
+        page.wait_for_function("() => window.pictures[0].graftGraph.current() !== null")
+        right += ask(page, "current") == {"kind": "edge", "id": n}
+    assert len(apart) >= 5
+    assert right >= len(apart[:10]) - 1  # a crossing edge may run through one of the middles
+
+
+def test_new_colours_move_nothing(page: Page, draw: Draw) -> None:
+    draw("n=60")
+    x, y = spot(page, "node", 12)
+    page.mouse.move(x, y)
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -400)
+    page.keyboard.up("Control")
+    page.wait_for_timeout(300)
+    places, view, colours = ask(page, "positions"), ask(page, "view"), all_colours(page)
+    edges = [ask(page, "colour", "edge", n) for n in range(40)]
+    move_lambda(page, 2)
+    page.wait_for_function("old => window.pictures[0].graftGraph.colour('node', 12) !== old", arg=colours["12"])
+    settled(page)
+    assert ask(page, "positions") == places
+    assert ask(page, "view") == view
+    changed = sum(colours[node] != colour for node, colour in all_colours(page).items())
+    assert changed > 30
+    assert sum(ask(page, "colour", "edge", n) != edges[n] for n in range(40)) > 20
+
+
+def test_a_negative_edge_is_dashed_and_a_positive_one_is_not(page: Page, draw: Draw) -> None:
+    draw("n=60")
+    dashes = {n: ask(page, "dashes", n) for n in range(20)}
+    inks = {n: ask(page, "colour", "edge", n) for n in range(20)}
+    assert dashes[3] and dashes[3] != dashes[4]  # edge 3 has no credit: dotted
+    assert inks[3] == "#969696"
+    assert dashes[5] is False and inks[5] == "#969696"  # edge 5 has credit 0
+    red = {n: int(ink[1:3], 16) > int(ink[5:7], 16) for n, ink in inks.items() if n % 5 and n != 3}
+    assert any(red.values()) and not all(red.values())
+    assert all(bool(dashes[n]) is is_red for n, is_red in red.items())
+
+
+def test_the_wheel_scrolls_the_page_and_zooms_only_with_ctrl(page: Page, draw: Draw) -> None:
+    page.set_viewport_size({"width": 1093, "height": 600})
+    draw("n=60")
+    page.mouse.move(*spot(page, "node", 0))
+    before = ask(page, "view")["scale"]
+    page.mouse.wheel(0, 200)
+    page.wait_for_function("() => document.querySelector('[data-testid=stMain]').scrollTop > 100")
+    assert ask(page, "view")["scale"] == before
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -200)
+    page.keyboard.up("Control")
+    page.wait_for_function("old => window.pictures[0].graftGraph.view().scale > old", arg=before)
+
+
+def test_the_keyboard_walks_along_edges(page: Page, draw: Draw) -> None:
+    draw("n=60")
+    picture = page.get_by_role("application")
+    picture.focus()
+    picture.press("ArrowRight")
+    said(page, "selected: node 0")  # the start
+    picture.press("ArrowDown")
+    expect(page.get_by_text(re.compile("selected: edge"))).to_be_visible()
+    first = ask(page, "current")
+    picture.press("ArrowDown")
+    second = ask(page, "current")
+    assert second["kind"] == "edge" and second != first
+    picture.press("ArrowUp")
+    assert ask(page, "current") == first
+    picture.press("ArrowRight")
+    expect(page.get_by_text(re.compile("selected: node [1-9]"))).to_be_visible()
+    assert page.evaluate("() => window.pictures[0].contains(window.pictures[0].getRootNode().activeElement)")
+    picture.press("ArrowLeft")
+    said(page, "selected: node 0")
+    picture.press("Escape")
+    said(page, "selected: nothing")
+    picture.press("x")
+    said(page, "flips: 1")
+    picture.press("x")
+    said(page, "flips: 2")
+
+
+def test_the_page_selects_a_node_and_brings_it_into_view(page: Page, draw: Draw) -> None:
+    draw("n=300")
+    page.mouse.move(*spot(page, "node", 0))
+    page.keyboard.down("Control")
+    for _ in range(6):
+        page.mouse.wheel(0, -300)
+    page.keyboard.up("Control")
+    page.wait_for_timeout(300)
+    wanted = max(ask(page, "positions").items(), key=lambda item: item[1]["x"])[0]
+    assert ask(page, "screen", "node", int(wanted))["x"] > 1300  # outside the picture
+    box = page.get_by_label("select node")
+    box.fill(wanted)
+    box.press("Enter")
+    page.wait_for_function("id => window.pictures[0].graftGraph.current()?.id === id", arg=int(wanted))
+    page.wait_for_timeout(400)
+    assert 0 < ask(page, "screen", "node", int(wanted))["x"] < 1300
+    click(page, "node", int(wanted))
+    said(page, f"selected: node {wanted}")
+
+
+def test_two_pictures_share_a_structure_and_a_selection(page: Page, draw: Draw) -> None:
+    draw("n=60&panels=2")
+    assert page.evaluate("() => window.pictures.length") == 2
+    assert ask(page, "positions") == ask(page, "positions", picture=1)
+    click(page, "node", 20)
+    said(page, "selected: node 20")
+    page.wait_for_function("() => window.pictures[1].graftGraph.current()?.id === 20")
+
+
+def test_hostile_text_stays_text(page: Page, draw: Draw, watch: Any) -> None:
+    draw("n=60&hostile=1")
+    for node in (0, 3, 6, 9, 12):
+        page.mouse.move(*spot(page, "node", node))
+        page.wait_for_timeout(350)
+    for edge in (0, 4, 8):
+        page.mouse.move(*spot(page, "edge", edge))
+        page.wait_for_timeout(350)
+    page.mouse.move(*spot(page, "node", 0))
+    tip = page.locator(".vis-tooltip").first
+    expect(tip).to_contain_text("<img src=x onerror")
+    click(page, "node", 0)
+    said(page, "selected: node 0")
+    assert page.evaluate("() => window.__ran") is None
+    assert watch.page_errors == []
+    assert page.locator(".graft-panel img, .graft-panel script").count() == 0
+
+
+def test_a_graph_in_a_hidden_tab_is_fitted_when_it_appears(page: Page, harness: str) -> None:
+    page.goto(f"{harness}/?n=60&tab=1")
+    settled(page)
+    page.get_by_role("tab", name="graph").click()
+    page.wait_for_function(FIND_PICTURES)
+    page.wait_for_timeout(300)
+    xs = [ask(page, "screen", "node", int(node))["x"] for node in ask(page, "positions")]
+    assert min(xs) > 0 and max(xs) < 1300 and max(xs) - min(xs) > 700
+
+
+def test_resizing_fits_again_until_the_reader_moves_the_view(page: Page, draw: Draw) -> None:
+    draw("n=60")
+    page.set_viewport_size({"width": 900, "height": 800})
+    page.wait_for_timeout(600)
+    xs = [ask(page, "screen", "node", int(node))["x"] for node in ask(page, "positions")]
+    assert min(xs) > 0 and max(xs) < 800
+    assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_a_change_of_theme_keeps_the_view_and_changes_the_inks(page: Page, draw: Draw) -> None:
+    page.emulate_media(color_scheme="light")
+    draw("n=60")
+    page.mouse.move(*spot(page, "node", 12))
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -300)
+    page.keyboard.up("Control")
+    page.wait_for_timeout(300)
+    view = ask(page, "view")
+    assert ask(page, "theme") == "light"
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("() => window.pictures[0].graftGraph.theme() === 'dark'")
+    assert ask(page, "view") == view
+
+
+def test_the_picture_downloads_as_png(page: Page, draw: Draw) -> None:
+    draw("n=60")
+    with page.expect_download() as loading:
+        page.get_by_role("button", name="PNG").click()
+    saved = Path(loading.value.path()).read_bytes()
+    assert saved[:8] == b"\x89PNG\r\n\x1a\n" and len(saved) > 10_000
+    assert loading.value.suggested_filename == "graph.png"
+
+
+def test_fit_shows_everything_again(page: Page, draw: Draw) -> None:
+    draw("n=60")
+    before = ask(page, "view")
+    page.get_by_role("button", name="Zoom in").click()
+    page.wait_for_function("old => window.pictures[0].graftGraph.view().scale > 1.2 * old", arg=before["scale"])
+    page.get_by_role("button", name="Fit").click()
+    page.wait_for_function(
+        "old => Math.abs(window.pictures[0].graftGraph.view().scale - old) < 1e-6", arg=before["scale"]
+    )
+
+
+def test_no_motion_where_the_reader_asked_for_none(page: Page, draw: Draw) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    draw("n=60")
+    before = ask(page, "view")["scale"]
+    page.get_by_role("button", name="Zoom in").click()
+    assert ask(page, "view")["scale"] == pytest.approx(1.25 * before)  # at once
+
+
+def test_only_a_change_of_colour_travels(page: Page, harness: str) -> None:
+    sizes: list[int] = []
+    page.on(
+        "websocket",
+        lambda socket: socket.on("framereceived", lambda frame: sizes.append(len(frame))),
+    )
+    page.goto(f"{harness}/?n=300")
+    page.wait_for_function(FIND_PICTURES)
+    settled(page)
+    first = sum(sizes)
+    sizes.clear()
+    move_lambda(page)
+    page.wait_for_timeout(800)
+    recolour = sum(sizes)
+    sizes.clear()
+    page.get_by_role("button", name="unrelated").click()
+    page.wait_for_timeout(800)
+    print(f"\n300 nodes: first load {first / 1024:.0f} KB, recolour {recolour / 1024:.1f} KB, other {sum(sizes) / 1024:.1f} KB")
+    assert first > 100_000
+    assert recolour < 15 * 1024
+    assert sum(sizes) < 15 * 1024
+
+
+def test_leaving_and_returning_leaves_one_picture(page: Page, draw: Draw, chromium: Browser) -> None:
+    for _ in range(3):
+        draw("n=60")
+    assert page.evaluate("() => window.pictures.length") == 1
+    assert page.locator(".graft-graph canvas").count() == 1
