@@ -11,6 +11,7 @@ import streamlit as st
 
 from graft_app import cache, urlstate
 from graft_app.server import given_paths
+from graft_app.views.text import one_line
 from graft_core.errors import GraftError
 from graft_core.rollouts import LoadReport, RolloutBatch
 from graft_core.settings import Settings
@@ -25,6 +26,7 @@ class Opened:
     group_by: str | None
     batch: RolloutBatch
     report: LoadReport
+    index: int = 0
 
     @property
     def source(self) -> tuple[str, cache.Stamp, str | None]:
@@ -61,28 +63,51 @@ def _index(word: str, n: int) -> int:
 
 
 def choose() -> Opened:
-    """The batch the address names (an index into the given paths), with a menu where there are several."""
+    """The batch the address names (an index into the given paths); `picker` offers the others."""
     paths = given_paths()
     index = urlstate.read("file", lambda word: _index(word, len(paths)), 0)
     group_by = urlstate.read("group_by", str, None)
-    if len(paths) > 1:
-        st.selectbox(
-            "Rollouts", range(len(paths)), format_func=lambda i: Path(paths[i]).name, label_visibility="collapsed",
-            **urlstate.bind("file", index, 0),
-        )
     with sentences():
         on_disk = cache.stamp(paths[index])
-        batch, report = cache.batch_of(paths[index], on_disk, group_by)
-    return Opened(paths[index], on_disk, group_by, batch, report)
+        try:
+            batch, report = cache.batch_of(paths[index], on_disk, group_by)
+        except GraftError:
+            picker(index)  # a file that cannot be read must not hide the others
+            if group_by is not None:
+                st.button("Take the grouping back", on_click=lambda: urlstate.write("group_by", None))
+            raise
+    return Opened(paths[index], on_disk, group_by, batch, report, index)
+
+
+def picker(index: int) -> None:
+    """A menu of the given paths, where there are several, and how to open others."""
+    paths = given_paths()
+
+    bound = urlstate.bind("file", index, 0)
+
+    def another() -> None:
+        for name in ("task", "sel", "at", "group_by"):
+            urlstate.write(name, None)
+        bound["on_change"]()
+
+    with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
+        if len(paths) > 1:
+            st.selectbox(
+                "Rollouts", range(len(paths)), format_func=lambda i: one_line(Path(paths[i]).name, 40), width=260,
+                label_visibility="collapsed", key=bound["key"], on_change=another,
+            )
+        with st.popover("Open my rollouts …", icon=":material/folder_open:"):
+            st.markdown("Start the app with your files or folders; each becomes an entry of the menu:")
+            st.code("graft app my_rollouts.jsonl another_folder/", language=None)
+            st.markdown("`graft inspect my_rollouts.jsonl` says what is in a file; the README shows the format in ten lines.")
 
 
 def group_menu(opened: Opened) -> None:
     """Offer a grouping where the file names none."""
-    choices = {"file": "each file is one task", "": "something else ..."}
+    kinds = {"file": "each file is one task", "regex": "a pattern", "column": "a column"}
     now = opened.group_by or ""
     kind = st.segmented_control(
-        "What makes rollouts one task?", ["file", "regex", "column"], default=None,
-        format_func=lambda w: {"file": choices["file"], "regex": "a pattern", "column": "a column"}[w], key="group_kind",
+        "What makes rollouts one task?", list(kinds), default=None, format_func=lambda w: kinds[w], key="group_kind",
         help="Credit compares rollouts of one task; a wrong grouping invents credit.",
     )
     if kind == "file" and now != "file":

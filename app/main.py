@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
 from graft_app import urlstate
 
-st.set_page_config(page_title="GRAFT Lab", page_icon=":material/account_tree:", layout="wide")
+ASSETS = Path(__file__).parent / "assets"  # pictures are files: Streamlit fetches named icons from another host
+
+st.set_page_config(page_title="GRAFT Lab", page_icon=ASSETS / "icon.svg", layout="wide")
+st.logo(ASSETS / "icon.svg", size="large")
+st.html(ASSETS / "style.css")
 
 PAGES = [
-    st.Page("pages/findings.py", title="Findings", url_path="findings", default=True),
+    st.Page("pages/findings.py", title="Findings", default=True),
     st.Page("pages/graph.py", title="Graph", url_path="graph"),
 ]
 

@@ -32,7 +32,7 @@ _WHERE = {
     "UsageError": "graft_core.errors",
 }
 
-__all__ = ["__version__", *_WHERE]
+__all__ = list(_WHERE)
 
 
 def __getattr__(name: str) -> Any:

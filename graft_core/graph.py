@@ -13,7 +13,7 @@ from graft_core.constants import NO_TEXT
 from graft_core.options import SINKS
 from graft_core.rollouts import BoolArray, FloatArray, IntArray, RolloutBatch
 from graft_core.states import action_codes, state_keys
-from graft_core.states.base import factorise
+from graft_core.states.base import factorise, sorted_pairs
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -28,7 +28,8 @@ class TrajectoryGraph:
     rollouts of unknown outcome reach), visits / visits_known (step instances leaving it; for sinks: rollouts ending
     there). Edges are sorted by (u, a, v): edge_src, edge_dst, edge_pair, count, count_known; `indptr` is CSR over
     edges by source. Pairs are sorted by (u, a): pair_node, pair_action (action key), pair_text (text id to show),
-    pair_count, pair_count_known. "known" counts only rollouts of known outcome.
+    pair_count, pair_count_known. Per rollout row: final_node (the ordinary node phi(s_T), which some step leaves, -1
+    where there is none), whatever the sink rule. "known" counts only rollouts of known outcome.
     """
 
     batch: RolloutBatch
@@ -52,6 +53,7 @@ class TrajectoryGraph:
     pair_node: IntArray
     pair_action: IntArray
     pair_text: IntArray
+    final_node: IntArray
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -146,11 +148,24 @@ class TrajectoryGraph:
         starts = self.start[(self.batch.group == group) & (self.start >= 0) & self.batch.known]
         return float(np.mean(v[starts])) if starts.size else float("nan")
 
-    def to_networkx(self, group: int | str) -> nx.MultiDiGraph:
-        """One group as a networkx multigraph (texts, visits, counts as attributes): for interchange."""
-        from graft_core.insight.exchange import to_networkx
+    def to_networkx(self, group: int | str) -> nx.MultiDiGraph[int]:
+        """One group (code or id) as a networkx multigraph of node and edge numbers, texts and counts as attributes."""
+        import networkx as nx
 
-        return to_networkx(self, group)
+        code = group if isinstance(group, int) else self.batch.group_ids.index(group)
+        text = self.batch.text
+        made: nx.MultiDiGraph[int] = nx.MultiDiGraph(group=self.batch.group_ids[code])
+        for u in np.flatnonzero(self.node_group == code).tolist():
+            made.add_node(
+                u, text=text(int(self.node_text[u])), sink=bool(self.node_is_sink[u]), visits=int(self.visits[u]),
+                outcome=float(self.sink_value[u]),
+            )
+        for e in np.flatnonzero(self.node_group[self.edge_src] == code).tolist():
+            made.add_edge(
+                int(self.edge_src[e]), int(self.edge_dst[e]), key=e, action=text(int(self.edge_text[e])),
+                count=int(self.count[e]), count_known=int(self.count_known[e]),
+            )
+        return made
 
 
 def sorted_factorise(keys: IntArray) -> tuple[IntArray, IntArray]:
@@ -236,17 +251,13 @@ def build_graph(
     group_of_step = batch.group[batch.step_rollout]
     some = batch.lengths > 0
 
-    # ordinary nodes: the states that some step leaves, in order of first appearance
-    src, distinct = factorise(group_of_step * width + step_key)
-    n_ordinary = distinct.size
-    final_node = np.full(batch.n_rollouts, -1, dtype=np.int64)
+    # ordinary nodes: the states that some step leaves, in order of first appearance; final states come behind them
+    joint, _ = factorise(np.concatenate([group_of_step, batch.group]) * width + np.concatenate([step_key, final_key]))
+    src, final_node = joint[: batch.n_steps], joint[batch.n_steps :]
+    n_ordinary = int(src.max(initial=-1)) + 1
+    final_node = np.where((final_node < n_ordinary) & (final_key >= 0) & some, final_node, -1)
     going_on = np.full(batch.n_rollouts, -1, dtype=np.int64)
     if sinks == "bootstrap" and n_ordinary:
-        by_key = np.argsort(distinct)
-        wanted = batch.group * width + final_key
-        place = np.minimum(np.searchsorted(distinct[by_key], wanted), n_ordinary - 1)
-        match = (distinct[by_key][place] == wanted) & (final_key >= 0) & some
-        final_node[match] = by_key[place[match]]
         going_on = _goes_on(batch, src, final_node)
     ends = _ends(batch, final_key, going_on, some, sinks, n_ordinary)
 
@@ -258,11 +269,8 @@ def build_graph(
     node_group = np.concatenate([_first(src, group_of_step, n_ordinary), ends.group])
     is_sink = np.arange(n_nodes) >= n_ordinary
 
-    n_actions = int(action.max(initial=-1)) + 1
-    pair, pair_key = sorted_factorise(src * max(n_actions, 1) + action)
-    edge, edge_key = sorted_factorise(pair * max(n_nodes, 1) + dst)
-    edge_pair = edge_key // max(n_nodes, 1)
-    pair_node = pair_key // max(n_actions, 1)
+    pair, pair_node, pair_action = sorted_pairs(src, action, n_ordinary, int(action.max(initial=-1)) + 1)
+    edge, edge_pair, edge_dst = sorted_pairs(pair, dst, pair_node.size, n_nodes)
     edge_src = pair_node[edge_pair]
     return TrajectoryGraph(
         batch=batch,
@@ -278,12 +286,13 @@ def build_graph(
         node_text=node_text,
         sink_value=np.concatenate([np.full(n_ordinary, np.nan), ends.value]),
         edge_src=edge_src,
-        edge_dst=edge_key % max(n_nodes, 1),
+        edge_dst=edge_dst,
         edge_pair=edge_pair,
-        count=np.bincount(edge, minlength=edge_key.size),
-        count_known=np.bincount(edge[batch.step_known], minlength=edge_key.size),
+        count=np.bincount(edge, minlength=edge_dst.size),
+        count_known=np.bincount(edge[batch.step_known], minlength=edge_dst.size),
         indptr=np.concatenate([[0], np.cumsum(np.bincount(edge_src, minlength=n_nodes))]).astype(np.int64),
         pair_node=pair_node,
-        pair_action=pair_key % max(n_actions, 1),
-        pair_text=_first(pair, batch.action, pair_key.size),
+        pair_action=pair_action,
+        pair_text=_first(pair, batch.action, pair_node.size),
+        final_node=final_node,
     )

@@ -112,6 +112,13 @@ EPS: Final = Option("eps", 1e-6, "added to a standard deviation before dividing 
 DDOF: Final = Option(
     "ddof", 1, "delta degrees of freedom of the standard deviation", "ddof", "int", low=0, high=1, expert=True
 )
+INVALID_PENALTY: Final = Option(
+    "invalid_penalty", 0.0, "taken off an invalid step's own quantity before normalising (verl-agent: 0.1)",
+    "penalty for invalid actions", low=0.0, expert=True,
+)
+CLIP: Final = Option(
+    "clip", None, "bounds the finished credit to this size", "largest credit", low=0.0, open_low=True, expert=True
+)
 OMEGA: Final = Option("omega", 1.0, "weight of the step part beside the episode part", "weight of the step part", low=0.0)
 
 SINKS: Final = Option(
@@ -128,7 +135,8 @@ REWARDS: Final = Option(
     expert=True,
 )
 SOLVER: Final = Option(
-    "solver", "direct", "how values are solved", "solver", "word", ("direct",), expert=True
+    "solver", "direct", "how values are solved: exactly, or by sweeps for teaching (gamma below 1)", "solver", "word",
+    ("direct", "gauss_seidel", "jacobi"), expert=True,
 )
 PRIOR: Final = Option(
     "prior", 0.0, "shrinkage: this many visits of the group's mean value are added to every node (visits only)",

@@ -93,7 +93,7 @@ class Settings:
 
     def to_words(self) -> dict[str, str]:
         """Every field that is not the default, as words for a URL or a file."""
-        words = {}
+        words: dict[str, str] = {}
         for f in fields(self):
             value = getattr(self, f.name)
             if f.name == "given":

@@ -10,7 +10,7 @@ from graft_app import batch as table
 from graft_app import controls, urlstate
 from graft_app.views import header
 from graft_app.views.tables import as_csv, as_jsonl, column_config, steps_table
-from graft_app.views.text import count, literal
+from graft_app.views.text import count
 from graft_core.credit import estimators
 from graft_core.settings import LOOK, Settings
 
@@ -28,7 +28,8 @@ def headline(found: Any, settings: Settings) -> None:
         claim = f"{count(facts['failures'], 'rollout')} failed."
     st.subheader(f"{claim} {'Some of those steps were good.' if n else f'{a} finds no good step in them.'}", anchor=False)
     st.markdown(
-        f"**{count(n, 'good step')} in failed rollouts** · {facts['good_steps_3_rollouts']} at moments seen by 3 or more rollouts · "
+        f"**{count(n, 'good step')} in failed rollouts** · "
+        f"{facts['good_steps_3_rollouts']} at moments seen by 3 or more rollouts · "
         f"of {count(facts['failed_steps'], 'step')} there",
         help=f"A step of a failed rollout is good when its credit under {a}, not normalised, is above 0 (beyond 1e-9): "
         "it led to a moment from which rollouts of this task did better.",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypedDict
 
 import streamlit as st
-from graft_app.views.graph_component import components
 
+from graft_app.views.graph_component import components
 from graft_core.insight.picture import GraphPaint, GraphStructure
 
 
@@ -33,9 +33,10 @@ def graph_view(
     """Draw a graph and return what is selected in it, None for nothing.
 
     `selection` is what the page wants selected. A change of it is followed, and the node or edge brought into view;
-    passing the same value again, or None all the time, leaves the reader's own choice alone. `on_select` runs before
-    the page when the reader chooses something (then `selected(key, structure)` has it), `on_flip` when `x` is
-    pressed in the picture. `path` holds the edges of a rollout to set off with a band. A page with several pictures mounts the library once: `with_library=False` for the others.
+    passing the same value again, or None all the time, leaves the reader's own choice alone. `path` holds the edges
+    of a rollout to set off with a band. `on_select` runs before the page when the reader chooses something (then
+    `selected(key, structure)` has it), `on_flip` when `x` is pressed in the picture. A page with several pictures
+    mounts the library once: `with_library=False` for the others.
     Raises ValueError if `paint` was made for another structure.
     """
     if paint.version != structure.version:
@@ -63,9 +64,7 @@ def selected(key: str, structure: GraphStructure) -> Selection | None:
     return {"kind": chosen["kind"], "id": int(chosen["id"])}
 
 
-def view_message(
-    paint: GraphPaint, selection: Selection | None, height: int, path: Sequence[int] = ()
-) -> dict[str, Any]:
+def view_message(paint: GraphPaint, selection: Selection | None, height: int, path: Sequence[int] = ()) -> dict[str, Any]:
     """What travels with every change of colour: about one byte per node and edge."""
     return {
         "version": paint.version,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
-from graft_app.batch import Opened, group_menu
+from graft_app.batch import Opened, group_menu, picker
 from graft_app.views.text import count, literal
 from graft_core.insight.measures import counts, mixed_groups
 from graft_core.rollouts import Warning_
@@ -13,8 +15,9 @@ SERIOUS = ("group_missing", "order_doubtful")
 
 
 def _warning(warning: Warning_) -> None:
-    where = f" ({literal(warning.where)})" if warning.where else ""
-    st.warning(f"{literal(warning.sentence, 600)}{where}", icon=":material/warning:", title=warning.code.replace("_", " "))
+    where = f" (first: {literal(Path(warning.where).name)})" if warning.where else ""
+    title = f"{warning.code.replace('_', ' ').capitalize()} · {count(warning.count, 'time')}"
+    st.warning(f"{literal(warning.sentence, 600)}{where}", icon=":material/warning:", title=title)
 
 
 def show(opened: Opened) -> bool:
@@ -37,8 +40,8 @@ def show(opened: Opened) -> bool:
         parts.append(f"{count(nothing, 'task')} without both outcomes")
     if report.rejected:
         parts.append(f"{report.rejected} of {count(report.read, 'record')} rejected")
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{literal(batch.name, 60)}** · " + " · ".join(parts))
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(f"**{literal(batch.name, 60)}** · " + " · ".join(parts), width="content")
         if other or report.rejections:
             with st.popover(count(len(other) + len(report.rejections), "note"), icon=":material/info:"):
                 for warning in other:
@@ -47,6 +50,7 @@ def show(opened: Opened) -> bool:
                     st.text(f"{rejection.where}: {rejection.reason}")
                 if len(report.rejections) > 50:
                     st.caption(f"and {len(report.rejections) - 50} more; `graft inspect --json` lists all")
+        picker(opened.index)
     if batch.groups_assumed or opened.group_by:
         group_menu(opened)
     return not batch.groups_assumed

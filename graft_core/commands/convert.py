@@ -25,7 +25,8 @@ def _run(given: argparse.Namespace) -> int:
     batch, report = load_input(given)
     writers[suffix](batch, Path(given.output))
     print(
-        f"{given.output}: {batch.n_rollouts} rollouts, {batch.n_steps} steps; {report.rejected} of {report.read} records rejected",
+        f"{given.output}: {batch.n_rollouts} rollouts, {batch.n_steps} steps; "
+        f"{report.rejected} of {report.read} records rejected",
         file=sys.stderr,
     )
     return 0

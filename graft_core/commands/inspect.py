@@ -35,14 +35,15 @@ def _lines(data: dict[str, Any]) -> list[str]:
     else:
         conflicts = graph["sink_conflicts"]
         lines += [
-            f"graph ({' + '.join(graph['rules'])}, actions {graph['actions']}): {graph['nodes']} moments, {graph['edges']} edges, "
-            f"merge rate {_percent(graph['merge_rate'])}",
+            f"graph ({' + '.join(graph['rules'])}, actions {graph['actions']}): {graph['nodes']} moments, "
+            f"{graph['edges']} edges, merge rate {_percent(graph['merge_rate'])}",
             f"steps whose moment has two or more steps {_percent(graph['group_size_2'])}, is shared by two or more rollouts "
             f"{_percent(graph['shared'])}; (moment, action) shared {_percent(graph['shared_actions'])}",
             f"paths meet again at {_percent(graph['remerge_index'])} of the moments; {graph['task_roots']} tasks without a "
             "common first moment",
-            f"final states with different outcomes: {conflicts['outcomes_states']} ({conflicts['outcomes_rollouts']} rollouts); "
-            f"left again by another rollout: {conflicts['left_again_states']} ({conflicts['left_again_rollouts']} rollouts)",
+            f"final states with different outcomes: {conflicts['outcomes_states']} "
+            f"({conflicts['outcomes_rollouts']} rollouts); left again by another rollout: "
+            f"{conflicts['left_again_states']} ({conflicts['left_again_rollouts']} rollouts)",
         ]
     for warning in data["warnings"]:
         lines.append(f"warning {warning['code']} ({warning['count']}x): {warning['sentence']} [{warning['where']}]")

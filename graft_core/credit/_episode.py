@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from graft_core.credit import _segments as seg
+from graft_core.credit._penalty import penalised
 from graft_core.credit.base import Inputs
+from graft_core.options import DDOF, EPS, SINGLETON, STATISTICS
 from graft_core.rollouts import FloatArray, IntArray
+
+EPISODE_OPTIONS = (STATISTICS, SINGLETON, EPS, DDOF)
+"""Options of every estimator with an episode part."""
 
 
 def known_rollouts(inputs: Inputs) -> tuple[IntArray, IntArray, FloatArray]:
@@ -29,15 +34,18 @@ def lone(inputs: Inputs, group: IntArray, outcome: FloatArray, credit: FloatArra
 
 
 def episode(inputs: Inputs) -> FloatArray:
-    """A^E = (R_i - mean) / (std + eps), mean and std over the group's rollouts or over its steps. float64[n_steps]."""
+    """A^E = (R_i - mean) / (std + eps), mean and std over the group's rollouts or over its steps. float64[n_steps].
+
+    Over steps, an estimator with `invalid_penalty` takes it off the invalid step's copy of R.
+    """
     rows, group, outcome = known_rollouts(inputs)
     n_groups = inputs.batch.n_groups
     if inputs["statistics"] == "rollouts":
         credit = seg.standardise(outcome, group, n_groups, inputs["eps"], inputs["ddof"])
         return per_step(inputs, rows, lone(inputs, group, outcome, credit))
-    step = np.flatnonzero(inputs.known)
-    outcome_of_step = inputs.outcome[inputs.rollout[step]]
-    group_of_step = inputs.batch.group[inputs.rollout[step]]
+    step = inputs.known_steps
+    outcome_of_step = penalised(inputs, inputs.outcome[inputs.rollout])[step]
+    group_of_step = inputs.batch.group[inputs.rollout][step]
     credit_of_step = seg.standardise(outcome_of_step, group_of_step, n_groups, inputs["eps"], inputs["ddof"])
     alone = seg.counts(group, n_groups)[group_of_step] == 1
     raw = outcome_of_step if inputs["singleton"] == "raw" else 0.0

@@ -20,13 +20,11 @@ def means(x: FloatArray, group: IntArray, n_groups: int) -> FloatArray:
 
 
 def flat(x: FloatArray, group: IntArray, n_groups: int) -> BoolArray:
-    """Whether each group's range is <= 1e-9 + 1e-6 max|x|: equal up to float residue. bool[n_groups]."""
-    low, high, size = (np.full(n_groups, start) for start in (np.inf, -np.inf, 0.0))
-    np.minimum.at(low, group, x)
-    np.maximum.at(high, group, x)
-    np.maximum.at(size, group, np.abs(x))
-    with np.errstate(invalid="ignore"):
-        return ~(high - low > RANGE_ABSOLUTE + RANGE_RELATIVE * size)
+    """Whether each group's range is <= 1e-9 + 1e-6 max|x|: equal up to float residue (or empty). bool[n_groups]."""
+    from graft_core.credit._kernels import no_spread
+
+    still: BoolArray = no_spread(x, group, n_groups, RANGE_ABSOLUTE, RANGE_RELATIVE)
+    return still
 
 
 def deviations(x: FloatArray, group: IntArray, n_groups: int, ddof: int) -> FloatArray:
@@ -47,10 +45,11 @@ def centre(x: FloatArray, group: IntArray, n_groups: int) -> FloatArray:
 
 def standardise(x: FloatArray, group: IntArray, n_groups: int, eps: float, ddof: int) -> FloatArray:
     """(x - mean) / (std + eps) in each group; 0 in groups without spread (a group of one included)."""
+    from graft_core.credit._kernels import standard
+
     still = flat(x, group, n_groups)
-    scale = deviations(x, group, n_groups, ddof) + eps
-    scale[still | ~(scale > 0)] = np.inf
-    return (x - means(x, group, n_groups)[group]) / scale[group]
+    scaled: FloatArray = standard(x, group, n_groups, eps, ddof, still)
+    return scaled
 
 
 def normalise_nodes(x: FloatArray, node: IntArray, n_nodes: int, mode: str, eps: float, ddof: int) -> FloatArray:

@@ -6,8 +6,9 @@ import numpy as np
 
 from graft_core.credit import _segments as seg
 from graft_core.credit.base import Inputs
-from graft_core.rollouts import FloatArray, IntArray
-from graft_core.values.solve import edge_rewards, edge_weights
+from graft_core.rollouts import FloatArray
+from graft_core.states.base import sorted_pairs
+from graft_core.values.solve import edge_rewards, edge_weights, sums
 
 
 def residuals(inputs: Inputs) -> FloatArray:
@@ -30,14 +31,14 @@ def per_action(inputs: Inputs, credit: FloatArray) -> FloatArray:
     """The finished credit averaged over all known instances of (u, a), where `per` asks for it."""
     if inputs["per"] == "transition":
         return credit
-    known = inputs.known
+    known = inputs.known_steps
     mean = seg.means(credit[known], inputs.graph.pair[known], inputs.graph.n_pairs)
-    return np.where(known, mean[inputs.graph.pair], np.nan)
+    return np.where(inputs.known, mean[inputs.graph.pair], np.nan)
 
 
 def normalised(inputs: Inputs, credit: FloatArray) -> FloatArray:
     """Eq. 11 over the known step instances of each node, where `normalise` asks for it."""
-    known, node = inputs.known, inputs.graph.src
+    known, node = inputs.known_steps, inputs.graph.src
     out = np.full(credit.size, np.nan)
     out[known] = seg.normalise_nodes(
         credit[known], node[known], inputs.graph.n_nodes, inputs["normalise"], inputs["eps"], inputs["ddof"]
@@ -71,7 +72,7 @@ def _expected_later(inputs: Inputs) -> FloatArray:
         return later
     by_horizon = np.argsort(remaining, kind="stable")
     bounds = np.searchsorted(remaining[by_horizon], np.arange(int(remaining.max()) + 2))
-    mean = np.bincount(graph.edge_src, weights=probability * edge_residuals(inputs), minlength=graph.n_nodes)
+    mean = sums(graph.edge_src, probability * edge_residuals(inputs), graph.n_nodes)
     total, ahead, factor = np.zeros_like(mean), np.empty_like(mean), 1.0
     for hops in range(1, int(remaining.max()) + 1):
         factor *= inputs.values.gamma * inputs["lam"]
@@ -92,16 +93,23 @@ def _frontier_later(inputs: Inputs) -> FloatArray:
     later = np.zeros(remaining.size)
     if not going_on.size:
         return later
+    used = graph.count_known > 0
+    weight = np.where(used, graph.count_known if inputs["reach"] == "instances" else 1, 0).astype(np.float64)
+    total = sums(graph.edge_src, weight * edge_residuals(inputs), graph.n_nodes)
+    mass = sums(graph.edge_src, weight, graph.n_nodes)
+    onward = used & (mass[graph.edge_dst] > 0)
+    _, origin, successor = sorted_pairs(graph.edge_src[onward], graph.edge_dst[onward], graph.n_nodes, graph.n_nodes)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(origin, minlength=graph.n_nodes))]).astype(np.int64)
+
     node = graph.dst[going_on]
-    first, place = np.unique(node, return_inverse=True)
-    longest = np.zeros(first.size, dtype=np.int64)
-    np.maximum.at(longest, place, remaining[going_on])
-    starts: IntArray = np.concatenate([[0], np.cumsum(longest + 1)[:-1]]).astype(np.int64)
-    out = np.zeros(int((longest + 1).sum()))
-    weight = graph.count_known.astype(np.float64) if inputs["reach"] == "instances" else np.ones(graph.n_edges)
+    longest = np.zeros(graph.n_nodes, dtype=np.int64)
+    np.maximum.at(longest, node, remaining[going_on])
+    first = np.flatnonzero(longest)
+    starts = np.zeros(graph.n_nodes, dtype=np.int64)
+    starts[first] = np.concatenate([[0], np.cumsum(longest[first] + 1)[:-1]])
+    out = np.zeros(int((longest[first] + 1).sum()))
     frontier_sums(
-        first, longest, graph.indptr, graph.edge_dst, graph.count_known > 0, weight, edge_residuals(inputs),
-        inputs.values.gamma * inputs["lam"], starts, out,
+        first, longest[first], indptr, successor, total, mass, inputs.values.gamma * inputs["lam"], starts[first], out
     )
-    later[going_on] = out[starts[place] + remaining[going_on]]
+    later[going_on] = out[starts[node] + remaining[going_on]]
     return later

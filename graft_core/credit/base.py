@@ -7,11 +7,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from graft_core.errors import UsageError
 from graft_core.graph import TrajectoryGraph
-from graft_core.options import Option
+from graft_core.options import CLIP, Option
 from graft_core.rollouts import BoolArray, FloatArray, IntArray, RolloutBatch
 from graft_core.values import Values, solve_values
+
+
+class CreditWarning(UserWarning):
+    """Something was assumed for want of data; the credit is defined all the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +40,14 @@ class Inputs:
     def graph(self) -> TrajectoryGraph:
         return self.graph_source()
 
+    @cached_property
+    def split_graph(self) -> TrajectoryGraph:
+        """The graph under the same rules with `split` sinks."""
+        from graft_core.credit.estimate import graph_of
+
+        graph = self.graph
+        return graph if graph.sinks == "split" else graph_of(self.batch, graph.rules, graph.actions, "split")
+
     @property
     def dense(self) -> bool:
         """Whether the step rewards of the file count, not only the outcome."""
@@ -51,6 +65,11 @@ class Inputs:
         """bool[n]: the outcome of the step's rollout is known."""
         return self.batch.step_known
 
+    @cached_property
+    def known_steps(self) -> Any:
+        """What selects the steps of known outcome from a per-step array: a slice where that is all of them."""
+        return slice(None) if self.known.all() else np.flatnonzero(self.known)
+
     @property
     def rollout(self) -> IntArray:
         """int64[n]: rollout row of each step."""
@@ -67,7 +86,7 @@ class Estimator:
     """A credit estimator as the registry knows it.
 
     meaning: plain words. source: arXiv id. needs: columns it cannot do without ("logprob", "value"). uses: "rollouts"
-    (outcomes only) or "graph". options: the options it has, with its own defaults. apply(inputs) -> float64[n_steps].
+    (outcomes of a group only), "graph" or "columns" (each rollout by itself, so groups need not be known). options: the options it has, with its own defaults. apply(inputs) -> float64[n_steps].
     """
 
     name: str
@@ -108,15 +127,34 @@ def estimator(
 ) -> Callable[[Callable[[Inputs], FloatArray]], Callable[[Inputs], FloatArray]]:
     """Decorator that registers a function as an estimator, for the library's own files and for users' own.
 
-    The function gets `Inputs` and returns one float64 per step in path order, NaN where undefined.
+    The function gets `Inputs` and returns one float64 per step in path order, NaN where undefined. Every estimator has
+    the option `clip`, which `estimate` applies to the finished credit. A name of the library is a `UsageError`.
     """
 
     def register(apply: Callable[[Inputs], FloatArray]) -> Callable[[Inputs], FloatArray]:
-        made = Estimator(name, title, meaning, source, apply, tuple(options), tuple(needs), uses, menu, (), rank)
+        if not _ours(apply):
+            _refuse_taken(name)
+        own = tuple(options)
+        if all(option.name != CLIP.name for option in own):
+            own = (*own, CLIP)
+        made = Estimator(name, title, meaning, source, apply, own, tuple(needs), uses, menu, (), rank)
         REGISTERED[name] = made
         return apply
 
     return register
+
+
+def _ours(apply: Callable[[Inputs], FloatArray]) -> bool:
+    return apply.__module__.startswith("graft_core.credit.")
+
+
+def _refuse_taken(name: str) -> None:
+    """The library's own names stay what they are; a user's own may be registered anew."""
+    from graft_core.credit.estimate import estimators
+
+    known = estimators().get(name)
+    if known is not None and _ours(known.apply):
+        raise UsageError(f"an estimator called {name!r} is there already; choose another name")
 
 
 REGISTERED: dict[str, Estimator] = {}

@@ -122,6 +122,8 @@ def estimate(
     )
     credit = np.array(wanted.apply(inputs), dtype=np.float64)
     credit[~batch.step_known] = np.nan
+    if resolved.get("clip") is not None:
+        np.clip(credit, -resolved["clip"], resolved["clip"], out=credit)
     rows: FloatArray = batch.to_rows(credit)
     return rows
 

@@ -4,6 +4,7 @@ A^E = `grpo`; A^S = (G_t - mean) / (std + eps) among all steps of the group in t
 (under `dense` the remaining rewards). Source: GiGPO, arXiv 2505.10978. Shapes: float64[n_steps].
 Degenerate cases: a node with one step, or with equal returns (range rule) -> A^S = 0; one known rollout -> `singleton`
 for A^E; unknown outcome -> NaN. The public program takes mean and std over steps: `statistics=steps`.
+`invalid_penalty` comes off an invalid step's own G_t, and over steps off its copy of R.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from graft_core.credit import _segments as seg
-from graft_core.credit._episode import episode
+from graft_core.credit._episode import EPISODE_OPTIONS, episode
+from graft_core.credit._penalty import penalised
 from graft_core.credit._returns import returns_to_go
 from graft_core.credit.base import Inputs, estimator
-from graft_core.options import DDOF, EPS, GAMMA, OMEGA, SINGLETON, STATISTICS
+from graft_core.options import GAMMA, INVALID_PENALTY, OMEGA
 from graft_core.rollouts import FloatArray
 
 
@@ -23,14 +25,13 @@ from graft_core.rollouts import FloatArray
     title="GiGPO",
     meaning="GRPO's credit plus how this try ended compared with other tries from the same moment",
     source="arXiv 2505.10978",
-    options=(GAMMA.with_default(0.95), OMEGA, STATISTICS, SINGLETON, EPS, DDOF),
+    options=(GAMMA.with_default(0.95), OMEGA, *EPISODE_OPTIONS, INVALID_PENALTY),
     menu=True,
     rank=2,
 )
 def gigpo(inputs: Inputs) -> FloatArray:
-    known, node = inputs.known, inputs.graph.src
+    known, node = inputs.known_steps, inputs.graph.src
     step_part = np.full(inputs.batch.n_steps, np.nan)
-    step_part[known] = seg.standardise(
-        returns_to_go(inputs)[known], node[known], inputs.graph.n_nodes, inputs["eps"], inputs["ddof"]
-    )
+    returns = penalised(inputs, returns_to_go(inputs))
+    step_part[known] = seg.standardise(returns[known], node[known], inputs.graph.n_nodes, inputs["eps"], inputs["ddof"])
     return episode(inputs) + inputs["omega"] * step_part

@@ -7,9 +7,8 @@ Degenerate cases: all outcomes equal (range rule) -> 0; one known rollout -> `si
 
 from __future__ import annotations
 
-from graft_core.credit._episode import episode
+from graft_core.credit._episode import EPISODE_OPTIONS, episode
 from graft_core.credit.base import Inputs, estimator
-from graft_core.options import DDOF, EPS, SINGLETON, STATISTICS
 from graft_core.rollouts import FloatArray
 
 
@@ -18,7 +17,7 @@ from graft_core.rollouts import FloatArray
     title="GRPO",
     meaning="every step of a rollout gets the rollout's outcome, compared with the other rollouts of the task",
     source="arXiv 2402.03300",
-    options=(STATISTICS, SINGLETON, EPS, DDOF),
+    options=EPISODE_OPTIONS,
     uses="rollouts",
     menu=True,
     rank=1,

@@ -21,7 +21,7 @@ def softmax_policy(table: Table, logits: Floats, temperature: float = 1.0) -> Fl
     highest = np.full(table.n_states, -np.inf)
     np.maximum.at(highest, table.pair_state, scaled)
     weights = np.exp(scaled - highest[table.pair_state])
-    return weights / sums(table.pair_state, weights, table.n_states)[table.pair_state]
+    return np.asarray(weights / sums(table.pair_state, weights, table.n_states)[table.pair_state])
 
 
 def random_policy(table: Table, seed: int | list[int], temperature: float = 1.0) -> Floats:

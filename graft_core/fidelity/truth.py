@@ -63,7 +63,7 @@ class FiniteTruth:
 
     def a(self, left: int) -> Floats:
         """[P], true advantage of each pair with `left` turns left before the action."""
-        return self.q(left) - self.v[left][self.table.pair_state]
+        return np.asarray(self.q(left) - self.v[left][self.table.pair_state])
 
     def advantages(self, pair: Ints, left: Ints) -> Floats:
         """True advantages of many steps at once: `pair` taken with `left` turns left."""

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from graft_core.formats import checks, naming
+from graft_core.formats import checks, telling
+from graft_core.formats.assembly import Assembly, Kept, map_lists, prepare
 from graft_core.formats.columns import NO_COUNT
-from graft_core.formats.fields import ALL_FIELDS
-from graft_core.formats.rows import DEFAULTS, Rows
+from graft_core.formats.rows import Rows
 from graft_core.rollouts import (
     ROLLOUT_SCHEMA,
     STEP_SCHEMA,
     TEXT_SCHEMA,
-    Rejection,
     RolloutBatch,
     table_from_columns,
 )
@@ -28,43 +26,9 @@ STEP_TEXTS: Final = ("observation", "state", "action", "action_text")
 STEP_NUMBERS: Final = ("reward", "logprob", "value", "advantage")
 
 
-@dataclass
-class Assembly:
-    """Everything known about the rows of a load while rollouts are being built from them."""
-
-    rows: Rows
-    columns: dict[str, Any]
-    file: npt.NDArray[np.int32]
-    record: Ints
-    texts: pa.Array
-    group: Ints
-    assumed: Bools
-    step: Ints
-    is_step: Bools
-    roll: Ints
-    n: int
-    bad: checks.BadRollouts
-
-    def get(self, name: str) -> Any:
-        return self.columns[name]
-
-    def place(self, row: int) -> str:
-        """file:line of a row."""
-        file = self.rows.files[int(self.file[row])]
-        return file.source.where(int(self.record[row]), file.unit)
-
-
-@dataclass(frozen=True)
-class Kept:
-    """Which rows and rollouts made it into the batch; `unnamed` marks rows without a rollout id."""
-
-    row: Bools
-    rollout: Bools
-
-
 def assemble(rows: Rows, name: str) -> tuple[RolloutBatch, Kept]:
     """Build the batch; rejections and warnings found on the way go into `rows`."""
-    a = _prepare(rows)
+    a = prepare(rows)
     for position, reason in rows.bad:
         if a.roll[position] >= 0:
             a.bad.add(int(a.roll[position]), position, reason)
@@ -75,76 +39,11 @@ def assemble(rows: Rows, name: str) -> tuple[RolloutBatch, Kept]:
     kept_rollout = np.ones(a.n, dtype=np.bool_)
     kept_rollout[list(a.bad.reasons)] = False
     kept = Kept((a.roll >= 0) & kept_rollout[a.roll], kept_rollout)
-    _reject(a)
-    _warn_steps(a, path, kept)
+    telling.reject_bad(a)
+    telling.warn_flagged(a, kept)
+    telling.warn_duplicates(a, path, kept)
+    telling.warn_steps(a, path, kept)
     return _tables(a, rollout_columns, kept, name), kept
-
-
-def _prepare(rows: Rows) -> Assembly:
-    """Read the columns back, settle groups and rollouts, number steps."""
-    columns: dict[str, Any] = {}
-    for spec in ALL_FIELDS:
-        column = rows.column(spec)
-        if column is None and spec.kind in DEFAULTS:
-            dtype, default = DEFAULTS[spec.kind]
-            column = np.full(rows.n_rows, default, dtype=dtype)
-        columns[spec.name] = column
-    texts = _one_pool(rows, columns)
-    file, record = rows.places()
-    group, rollout = columns["group_id"].astype(np.int64), columns["rollout_id"].astype(np.int64)
-    assumed = naming.assume_groups(rows, group, file) | (columns["group_assumed"] == 1)
-    naming.separate_task_sets(rows, group, columns["task_set"].astype(np.int64))
-    step, is_step = columns["step"].copy(), columns["action"] >= 0
-    naming.separate_files(rows, group, rollout, step, file, columns["task_set"] >= 0)
-    roll = np.full(rows.n_rows, -1, dtype=np.int64)
-    named = np.flatnonzero(rollout >= 0)
-    roll[named] = naming.pair_codes(group[named], rollout[named])
-    n = int(roll.max(initial=-1)) + 1
-    a = Assembly(rows, columns, file, record, texts, group, assumed, step, is_step, roll, n, checks.BadRollouts())
-    _settle_steps(a)
-    return a
-
-
-def _one_pool(rows: Rows, columns: dict[str, Any]) -> pa.Array:
-    """Make texts unique over all pools and renumber the text columns (in place) accordingly."""
-    texts = rows.all_texts()
-    if not rows.arrow_pools:
-        return texts
-    encoded = texts.dictionary_encode()
-    remap = np.append(np.asarray(encoded.indices, dtype=np.int32), np.int32(-1))
-    for spec in ALL_FIELDS:
-        column = columns.get(spec.name)
-        if column is not None and spec.kind == "text":
-            columns[spec.name] = remap[column]
-        elif column is not None and spec.kind == "texts":
-            columns[spec.name] = _map_lists(column, remap)
-    return encoded.dictionary
-
-
-def _map_lists(column: pa.ChunkedArray, remap: npt.NDArray[np.int32]) -> pa.ChunkedArray:
-    """Renumber the text ids inside a list column."""
-    chunks = []
-    for chunk in column.chunks:
-        values = pa.array(remap[chunk.values.to_numpy(zero_copy_only=False)], pa.int32())
-        chunks.append(pa.ListArray.from_arrays(chunk.offsets, values, mask=chunk.is_null()))
-    return pa.chunked_array(chunks, pa.list_(pa.int32()))
-
-
-def _settle_steps(a: Assembly) -> None:
-    """Rows without rollout id are rejected; steps without a number get one; a number without an action is bad."""
-    for row in np.flatnonzero(a.roll < 0).tolist():
-        a.rows.list_rejection(Rejection(a.place(row), "rollout_id is missing, so it is not known whose step this is"))
-    named = a.roll >= 0
-    a.is_step &= named
-    numbered = a.step != NO_COUNT
-    for row in np.flatnonzero(named & ~a.is_step & numbered).tolist():
-        a.bad.add(int(a.roll[row]), row, "the row has a step number but no action")
-    missing = a.is_step & ~numbered
-    unusable = {position for position, _ in a.rows.bad}
-    if missing.any() and not unusable.issuperset(np.flatnonzero(missing).tolist()):
-        checks.number_missing_steps(a.roll, a.step, a.is_step, missing, a.n, a.bad)
-        first = int(np.flatnonzero(missing)[0])
-        a.rows.warn("step_missing", "steps have no number; the order of the file was used", a.place(first), int(missing.sum()))
 
 
 def _rollout_level(a: Assembly, path: checks.Path, last: Ints) -> dict[str, Any]:
@@ -159,9 +58,7 @@ def _rollout_level(a: Assembly, path: checks.Path, last: Ints) -> dict[str, Any]
         )
 
     outcome, success = a.get("outcome"), a.get("success")
-    checks.find_conflicts(
-        a.roll, outcome, named & ~np.isnan(outcome), a.n, disagree("outcome", outcome), a.bad
-    )
+    checks.find_conflicts(a.roll, outcome, named & ~np.isnan(outcome), a.n, disagree("outcome", outcome), a.bad)
     checks.find_conflicts(a.roll, success, named & (success >= 0), a.n, disagree("success", success), a.bad)
     columns: dict[str, Any] = {"success": _value_of_first(a, success, success >= 0)}
     roll, rows = np.where(named, a.roll, 0), a.get
@@ -173,7 +70,7 @@ def _rollout_level(a: Assembly, path: checks.Path, last: Ints) -> dict[str, Any]
         values = rows(name)
         given = named & (values != (NO_COUNT if name == "train_step" else -1))
         columns[name] = _value_of_first(a, values, given)
-        _warn_differing(a, name, values, given, columns[name])
+        telling.warn_differing(a, name, values, given, columns[name])
     columns["final_value"] = _value_at_end(a, path, rows("final_value"), declared, last)
     for name, source in (("final_observation", "next_observation"), ("final_state", "next_state")):
         at_last = np.where(last >= 0, rows(source)[last], -1)
@@ -191,7 +88,7 @@ def _value_of_first(a: Assembly, values: npt.NDArray[Any], given: Bools) -> npt.
     """Per rollout the value of its first row that gives one; the field's "none" elsewhere."""
     first = checks.first_row(a.roll, given & (a.roll >= 0), a.n)
     none = np.nan if values.dtype == np.float64 else NO_COUNT if values.dtype == np.int64 else -1
-    return np.where(first >= 0, values[first], none).astype(values.dtype) if len(values) else values
+    return np.where(first >= 0, values[first], none).astype(values.dtype) if len(values) else values.copy()
 
 
 def _value_at_end(
@@ -226,48 +123,6 @@ def _outcomes(a: Assembly, path: checks.Path, success: npt.NDArray[np.int8]) -> 
         place = a.place(int(checks.first_row(a.roll, a.roll >= 0, a.n)[silent[0]]))
         a.rows.warn("no_outcome", "a rollout has neither outcome nor rewards: unknown", place, len(silent))
     return outcome
-
-
-def _warn_differing(a: Assembly, name: str, values: Any, given: Bools, chosen: Any) -> None:
-    if not given.any():
-        return
-    differs = np.flatnonzero(given & (values != chosen[np.where(a.roll >= 0, a.roll, 0)]))
-    if len(differs):
-        sentence = f"rows of one rollout give different values of {name}"
-        a.rows.warn("rows_differ", sentence, a.place(int(differs[0])), len(np.unique(a.roll[differs])))
-
-
-def _reject(a: Assembly) -> None:
-    """List one rejection per unusable rollout, with the number of its records."""
-    if not a.bad.reasons:
-        return
-    sizes = np.bincount(a.roll[a.roll >= 0], minlength=a.n)
-    for rollout, (row, reason) in sorted(a.bad.reasons.items(), key=lambda item: item[1][0]):
-        by_line = a.rows.files[int(a.file[row])].unit != "item"
-        a.rows.list_rejection(
-            Rejection(a.place(row), f"{_identity(a, row)}: {reason}", int(sizes[rollout]) if by_line else 1)
-        )
-
-
-def _identity(a: Assembly, row: int) -> str:
-    keys = list(a.rows.pools.keys)
-    return f"rollout {keys[int(a.get('rollout_id')[row])]!r} of group {keys[int(a.group[row])]!r}"
-
-
-def _warn_steps(a: Assembly, path: checks.Path, kept: Kept) -> None:
-    """Warnings about step numbers, links between rows and missing observations, for rollouts that are kept."""
-    gaps, repeats = checks.gaps_and_repeats(path)
-    links = checks.broken_links(path, a.get("observation"), a.get("next_observation"))
-    blind = path.rows[a.get("observation")[path.rows] < 0]
-    for code, sentence, found in (
-        ("step_gap", "step numbers leave some out", gaps),
-        ("step_repeat", "a step number occurs twice", repeats),
-        ("next_observation_differs", "next_observation is not what the next row observes", links),
-        ("observation_missing", "a step has no observation", blind),
-    ):
-        good = found[kept.row[found]]
-        if len(good):
-            a.rows.warn(code, sentence, a.place(int(good[0])), len(good))
 
 
 def _tables(a: Assembly, rollout_columns: dict[str, Any], kept: Kept, name: str) -> RolloutBatch:
@@ -358,5 +213,5 @@ def _used_texts(
         return texts, ids, lists
     renumber = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
     if lists is not None:
-        lists = _map_lists(lists, renumber)
+        lists = map_lists(lists, renumber)
     return texts.filter(pa.array(used[:-1])), {k: renumber[v] for k, v in ids.items()}, lists

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from graft_core.errors import InputError
-from graft_core.formats.assemble import Kept, assemble
+from graft_core.formats.assemble import assemble
+from graft_core.formats.assembly import Kept
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import RECORD_BITS, Rows
 from graft_core.formats.source import Source
@@ -24,7 +25,15 @@ def build(
     """
     for source, reader in sources:
         rows.start(source, reader.name, reader.unit)
-        reader.read(source, rows)
+        if source.head.cleaned:
+            rows.warn("surrogates_replaced", "broken characters were escaped", source.name)
+        try:
+            reader.read(source, rows)
+        except InputError as error:
+            if source.named:
+                raise
+            rows.warn("file_skipped", "no reader knows a file of the directory, or it could not be used", source.name)
+            notes = (*notes, str(error))
     batch, kept = assemble(rows, name)
     report = make_report(rows, kept, notes)
     if batch.n_rollouts == 0 and report.rejected:

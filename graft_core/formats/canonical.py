@@ -10,21 +10,20 @@ from itertools import count
 from typing import Any, Final
 
 from graft_core.errors import InputError
-from graft_core.formats.fields import FORMAT_VERSION, HEADER_KEY, is_canonical
+from graft_core.formats.fields import FORMAT_VERSION, HEADER_KEY, likeness
 from graft_core.formats.jsonio import BadJson, loads
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
-from graft_core.formats.source import Head, Source
+from graft_core.formats.source import BOM, Head, Source
 
 SHOWN_BYTES: Final = 40
-BOM: Final = b"\xef\xbb\xbf"
 
 
 def detect(head: Head) -> int:
     """Sure where a line has observation and action, or names a rollout and its outcome or action."""
     if head.kind != "jsonl":
         return 0
-    return 2 if any(is_canonical(set(record)) for record in head.records) else 0
+    return max((likeness(set(record)) for record in head.records), default=0)
 
 
 def read(source: Source, rows: Rows) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Flags = npt.NDArray[np.int8]
+MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 def first_row(roll: Ints, mask: Bools, n: int) -> Ints:
@@ -121,4 +123,16 @@ def broken_links(path: Path, observation: Ints, next_observation: Ints) -> Ints:
     here, after = path.rows[:-1], path.rows[1:]
     adjacent = path.follows[1:] & (np.diff(path.step) == 1)
     given = (next_observation[here] >= 0) & (observation[after] >= 0)
-    return here[adjacent & given & (next_observation[here] != observation[after])]
+    found: Ints = here[adjacent & given & (next_observation[here] != observation[after])]
+    return found
+
+
+def content_hash(path: Path, columns: list[npt.NDArray[np.int64]], n: int) -> npt.NDArray[np.uint64]:
+    """One number per rollout that is the same for the same steps (the columns should contain the step number)."""
+    mixed = np.zeros(len(path.rows), dtype=np.uint64)
+    for column in columns:
+        mixed = (mixed ^ column[path.rows].astype(np.int64).view(np.uint64)) * MIX
+        mixed ^= mixed >> np.uint64(29)
+    out = np.zeros(n, dtype=np.uint64)
+    np.add.at(out, path.roll, mixed * MIX)
+    return out

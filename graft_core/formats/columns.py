@@ -61,11 +61,14 @@ class Issues:
 
 def intern(pool: dict[str, int], values: Sequence[str | None]) -> npt.NDArray[np.int32]:
     """Numbers of the values in the pool, new ones added; None is -1."""
-    add = pool.setdefault
-    return np.fromiter((-1 if v is None else add(v, len(pool)) for v in values), np.int32, len(values))
+    for value in dict.fromkeys(values):
+        if value is not None and value not in pool:
+            pool[value] = len(pool)
+    number_of: Callable[[Any, int], int] = pool.get
+    return np.fromiter(map(number_of, values, repeat(-1)), np.int32, len(values))
 
 
-def from_values(spec: Field, values: list[Any], pools: Pools, issues: Issues) -> Any:
+def from_values(spec: Field, values: Sequence[Any], pools: Pools, issues: Issues) -> Any:
     """The column of one field; None when no row has a value."""
     kinds = set(map(type, values))
     if kinds == {NONE}:
@@ -73,9 +76,7 @@ def from_values(spec: Field, values: list[Any], pools: Pools, issues: Issues) ->
     return CONVERTERS[spec.kind](spec, values, kinds, pools, issues)
 
 
-def _each(
-    spec: Field, values: list[Any], one: Callable[[Any], tuple[Any, bool]], issues: Issues
-) -> list[Any]:
+def _each(spec: Field, values: Sequence[Any], one: Callable[[Any], tuple[Any, bool]], issues: Issues) -> list[Any]:
     """Convert one by one; `one` gives (value, whether it was a repair) or raises `Unusable`."""
     out: list[Any] = []
     for position, value in enumerate(values):
@@ -94,7 +95,7 @@ def _each(
     return out
 
 
-def _texts(spec: Field, values: list[Any], kinds: set[type], pools: Pools, issues: Issues) -> Any:
+def _texts(spec: Field, values: Sequence[Any], kinds: set[type], pools: Pools, issues: Issues) -> Any:
     if not kinds <= {str, NONE}:
         values = [v if v is None or isinstance(v, str) else dumps(v, sort=True) for v in values]
     return intern(pools.texts, values)
@@ -112,7 +113,7 @@ def _key(value: Any) -> tuple[str, bool]:
     return (str(int(value)) if value.is_integer() else repr(value)), False
 
 
-def _keys(spec: Field, values: list[Any], kinds: set[type], pools: Pools, issues: Issues) -> Any:
+def _keys(spec: Field, values: Sequence[Any], kinds: set[type], pools: Pools, issues: Issues) -> Any:
     if not kinds <= {str, NONE}:
         values = _each(spec, values, _key, issues)
     return intern(pools.keys, values)
@@ -139,7 +140,7 @@ def _number(value: Any) -> tuple[float, bool]:
     return number, isinstance(value, (str, bool, np.bool_))
 
 
-def _numbers(spec: Field, values: list[Any], kinds: set[type], pools: Pools, issues: Issues) -> Any:
+def _numbers(spec: Field, values: Sequence[Any], kinds: set[type], pools: Pools, issues: Issues) -> Any:
     if kinds <= {float, int, NONE}:
         try:
             array = np.array(values, dtype=np.float64)
@@ -164,7 +165,7 @@ def _flag(value: Any) -> tuple[int, bool]:
     raise Unusable(f"is {dumps(value)[:40]}, expected true or false")
 
 
-def _flags(spec: Field, values: list[Any], kinds: set[type], pools: Pools, issues: Issues) -> Any:
+def _flags(spec: Field, values: Sequence[Any], kinds: set[type], pools: Pools, issues: Issues) -> Any:
     if kinds == {bool}:
         return np.array(values, dtype=np.int8)
     if not kinds <= {bool, NONE}:
@@ -183,12 +184,13 @@ def _count(value: Any) -> tuple[int, bool]:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise Unusable(f"is {dumps(value)[:40]}, expected a whole number")
-    if abs(value) > LARGEST_COUNT:
-        raise Unusable(f"is {value}, expected a whole number below {LARGEST_COUNT + 1}")
-    return int(value), repaired
+    number = int(value)
+    if abs(number) > LARGEST_COUNT:
+        raise Unusable(f"is beyond {LARGEST_COUNT}, expected a smaller whole number")
+    return number, repaired
 
 
-def _counts(spec: Field, values: list[Any], kinds: set[type], pools: Pools, issues: Issues) -> Any:
+def _counts(spec: Field, values: Sequence[Any], kinds: set[type], pools: Pools, issues: Issues) -> Any:
     if kinds == {int}:
         try:
             array = np.array(values, dtype=np.int64)
@@ -211,11 +213,11 @@ def json_text(name: str, value: Any) -> str | None:
     return dumps(value)
 
 
-def _json(spec: Field, values: list[Any], kinds: set[type], pools: Pools, issues: Issues) -> Any:
+def _json(spec: Field, values: Sequence[Any], kinds: set[type], pools: Pools, issues: Issues) -> Any:
     return pa.array(list(map(json_text, repeat(spec.name), values)), pa.string())
 
 
-def _lists(spec: Field, values: list[Any], kinds: set[type], pools: Pools, issues: Issues) -> Any:
+def _lists(spec: Field, values: Sequence[Any], kinds: set[type], pools: Pools, issues: Issues) -> Any:
     add, pool = pools.texts.setdefault, pools.texts
     out: list[list[int] | None] = []
     for position, value in enumerate(values):
@@ -230,7 +232,7 @@ def _lists(spec: Field, values: list[Any], kinds: set[type], pools: Pools, issue
     return pa.array(out, pa.list_(pa.int32()))
 
 
-CONVERTERS: Final[dict[str, Callable[[Field, list[Any], set[type], Pools, Issues], Any]]] = {
+CONVERTERS: Final[dict[str, Callable[[Field, Sequence[Any], set[type], Pools, Issues], Any]]] = {
     "key": _keys,
     "text": _texts,
     "texts": _lists,

@@ -102,12 +102,14 @@ def apply_plan(row: dict[str, Any], plan: Plan) -> dict[str, Any]:
     return out
 
 
-def is_canonical(keys: set[str]) -> bool:
-    """Whether a row with these keys can be a canonical step row (also under other names) or declares a rollout."""
+def likeness(keys: set[str]) -> int:
+    """How much a row with these keys looks canonical: 2 = is one, 1 = might be one under other names, 0 = is none."""
     if HEADER_KEY in keys:
-        return True
+        return 2
     plan = make_plan(tuple(sorted(keys)))
     fields = {k for k in keys if k in BY_NAME} | {new for _, new in plan.renames}
     if {"observation", "action"} <= fields:
-        return True
-    return "rollout_id" in fields and bool(fields & {"action", "outcome", "success"})
+        return 2
+    if "rollout_id" in fields and fields & {"action", "step", "outcome", "success"}:
+        return 2 if "rollout_id" in keys else 1
+    return 0

@@ -18,15 +18,23 @@ from graft_core.formats.codes import WARNINGS
 from graft_core.rollouts import LoadReport, RolloutBatch, Warning_
 
 CHOICES: Final = "file, task, column:NAME or regex:PATTERN"
-TASK_COLUMNS: Final = ("task", "task_id", "instance_id", "problem_id", "example_id", "question", "instruction", "goal", "prompt")
+TASK_COLUMNS: Final = (
+    "task",
+    "task_id",
+    "instance_id",
+    "problem_id",
+    "example_id",
+    "question",
+    "instruction",
+    "goal",
+    "prompt",
+)
 STEP_WORDS: Final = ("observation", "state", "action", "action_text")
 
 Groups = list[str | None]
 
 
-def regroup(
-    batch: RolloutBatch, report: LoadReport, group_by: str | None
-) -> tuple[RolloutBatch, LoadReport]:
+def regroup(batch: RolloutBatch, report: LoadReport, group_by: str | None) -> tuple[RolloutBatch, LoadReport]:
     """The batch with groups set by `group_by`, or, for None, with the warning that groups were assumed.
 
     Every rollout must get a group: one sentence (`InputError`) says for how many none was found. A bad expression or
@@ -38,9 +46,7 @@ def regroup(
     missing = [i for i, group in enumerate(groups) if group is None]
     if missing:
         source = batch.rollouts.column("source")[missing[0]].as_py()
-        raise InputError(
-            f"--group-by {group_by}: {len(missing)} of {batch.n_rollouts} rollouts give no group, first {source}"
-        )
+        raise InputError(f"--group-by {group_by}: {len(missing)} of {batch.n_rollouts} rollouts give no group, first {source}")
     return _with_groups(batch, report, [str(group) for group in groups])
 
 
@@ -176,9 +182,7 @@ def _names(batch: RolloutBatch) -> str:
     return ", ".join([*(n for n in names if n not in ("metadata", "source")), *list(keys)[:20]])
 
 
-def _with_groups(
-    batch: RolloutBatch, report: LoadReport, groups: list[str]
-) -> tuple[RolloutBatch, LoadReport]:
+def _with_groups(batch: RolloutBatch, report: LoadReport, groups: list[str]) -> tuple[RolloutBatch, LoadReport]:
     """Set the groups; rollouts that share both ids afterwards get their file or a number in front of their id."""
     ids, seen, renamed = list(batch.rollout_ids), set(), []
     for row, group in enumerate(groups):

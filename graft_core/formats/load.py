@@ -49,23 +49,32 @@ def find_sources(paths: list[Path], rows: Rows) -> tuple[list[tuple[Source, Form
 
     A file that was named itself must be readable; inside a directory others may lie beside the rollouts.
     """
-    files = [(file, named) for path in paths for file, named in _walk(path)]
+    files = _distinct([found for path in paths for found in _walk(path)])
     labels = file_labels([file for file, _ in files])
     sources: list[tuple[Source, Format]] = []
     left_out: list[str] = []
     for (file, named), label in zip(files, labels, strict=True):
-        source = Source(file, label)
+        source = Source(file, label, named)
         try:
             sources.append((source, detect(source)))
         except InputError as error:
             if named:
                 raise
-            left_out.append(str(error))
-            rows.warn("file_skipped", f"left out: {error}", source.name)
+            left_out.append(str(error).partition("; expected one of")[0])
+            rows.warn("file_skipped", "no reader knows a file of the directory, or it could not be used", source.name)
     if not sources:
         where = ", ".join(map(str, paths))
         raise InputError(f"{where}: no file of rollouts found" + (f"; {left_out[0]}" if left_out else ""))
     return sources, tuple(left_out)
+
+
+def _distinct(files: list[tuple[Path, bool]]) -> list[tuple[Path, bool]]:
+    """Each file once, also where it was named twice or together with its directory."""
+    kept: dict[Path, tuple[Path, bool]] = {}
+    for file, named in files:
+        earlier = kept.setdefault(file.resolve(), (file, named))
+        kept[file.resolve()] = (earlier[0], earlier[1] or named)
+    return list(kept.values())
 
 
 def _walk(path: Path) -> list[tuple[Path, bool]]:

@@ -35,13 +35,32 @@ def key_code(rows: Rows, text: str) -> int:
     return pool.setdefault(text, len(pool))
 
 
-def assume_groups(rows: Rows, group: Ints, file: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Fill missing groups (in place) with one group per file; returns where that was done."""
+def assume_groups(rows: Rows, group: Ints, rollout: Ints, file: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Fill missing groups (in place): from other rows of the rollout, else with one group per file.
+
+    Returns where the file's group had to be assumed.
+    """
     missing = group < 0
+    if missing.any() and not missing.all():
+        _adopt_groups(group, rollout, file)
+        missing = group < 0
     if missing.any():
         labels = np.array([key_code(rows, f.source.label) for f in rows.files], dtype=np.int64)
         group[missing] = labels[file[missing]]
     return missing
+
+
+def _adopt_groups(group: Ints, rollout: Ints, file: npt.NDArray[np.int32]) -> None:
+    """Rows without a group take that of their rollout's other rows in the same file, where these agree."""
+    pair = pair_codes(file, rollout)
+    named = group >= 0
+    low = np.full(int(pair.max()) + 1, np.iinfo(np.int64).max)
+    high = np.full(len(low), -1, dtype=np.int64)
+    np.minimum.at(low, pair[named], group[named])
+    np.maximum.at(high, pair[named], group[named])
+    found = np.where(low == high, high, -1)[pair]
+    adopt = ~named & (rollout >= 0) & (found >= 0)
+    group[adopt] = found[adopt]
 
 
 def separate_task_sets(rows: Rows, group: Ints, task_set: Ints) -> None:
@@ -59,24 +78,25 @@ def separate_task_sets(rows: Rows, group: Ints, task_set: Ints) -> None:
 
 def separate_files(
     rows: Rows, group: Ints, rollout: Ints, step: Ints, file: npt.NDArray[np.int32], exempt: npt.NDArray[np.bool_]
-) -> None:
+) -> Ints | None:
     """Put the file's label in front of group ids (in place) of files that reuse (group, rollout) ids.
 
     A rollout may be continued in another file, with other step numbers; a step that two files give, or a rollout that
-    two files only declare, means that the ids were used twice.
+    two files only declare, means that the ids were used twice. Then returns the number of each row's (group, rollout)
+    as the files have it, -1 where they do not matter.
     """
     if len(rows.files) < 2 or not len(file):
-        return
+        return None
     use = np.flatnonzero(~exempt & (rollout >= 0))
     if not len(use):
-        return
+        return None
     pair = pair_codes(group[use], rollout[use])
     at_step = pair_codes(pair, np.where(step[use] == NO_COUNT, -LARGEST_COUNT - 1, step[use]))
     first_file = np.zeros(int(at_step.max()) + 1, dtype=np.int32)
     first_file[at_step[::-1]] = file[use][::-1]
     clash = np.flatnonzero(first_file[at_step] != file[use])
     if not len(clash):
-        return
+        return None
     reused = {int(f) for f in np.unique(np.concatenate([file[use][clash], first_file[at_step[clash]]]))}
     labels = np.array([key_code(rows, f.source.label) for f in rows.files], dtype=np.int64)
     record = rows.places()[1][use[clash[0]]]
@@ -88,6 +108,9 @@ def separate_files(
         place.source.where(int(record), place.unit),
         len(np.unique(pair[clash])),
     )
+    said = np.full(len(file), -1, dtype=np.int64)
+    said[use] = pair
+    return said
 
 
 def _prefix(rows: Rows, group: Ints, prefix: Ints, where: npt.NDArray[np.bool_]) -> None:

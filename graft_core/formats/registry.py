@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 
-import graft_core.formats
 from graft_core.errors import InputError
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
+from graft_core.registry import members
 
 
 @dataclass(frozen=True)
@@ -30,32 +29,31 @@ class Format:
     read: Callable[[Source, Rows], None]
 
 
+class UnknownFormatError(InputError):
+    """No reader knows the file."""
+
+
 @cache
-def formats() -> tuple[Format, ...]:
+def formats() -> dict[str, Format]:
     """All formats that can be read, by name."""
-    found = []
-    for module in pkgutil.iter_modules(graft_core.formats.__path__):
-        loaded = importlib.import_module(f"graft_core.formats.{module.name}")
-        if isinstance(getattr(loaded, "FORMAT", None), Format):
-            found.append(loaded.FORMAT)
-    return tuple(sorted(found, key=lambda f: f.name))
+    return members(sys.modules["graft_core.formats"], "FORMAT")
 
 
 def detect(source: Source) -> Format:
     """The reader for a file, by its content; `InputError` says what was found where none fits."""
     head = source.head
-    scores = [(f.detect(head), f) for f in formats()]
+    scores = [(f.detect(head), f) for f in formats().values()]
     best = max(score for score, _ in scores)
     if best == 0:
-        known = "; ".join(f"{f.name} ({f.detected_by})" for f in formats())
-        raise InputError(f"{source.name}: unknown format, found {found_words(head)}; known formats: {known}")
+        known = ", ".join(formats())
+        raise UnknownFormatError(f"{source.name}: no known format, found {found_words(head)}; expected one of {known}")
     return next(f for score, f in scores if score == best)
 
 
 def found_words(head: Head) -> str:
     """What a file seems to hold, in a few words."""
     if head.kind == "parquet":
-        return "a Parquet file without the columns of the canonical step file"
+        return f"a Parquet file with the columns {_some(dict.fromkeys(head.columns))}"
     if head.kind == "jsonl":
         return f"JSON lines with the keys {_some(head.records[0])}"
     if head.kind == "json":
@@ -65,9 +63,9 @@ def found_words(head: Head) -> str:
         if isinstance(value, list) and value and isinstance(value[0], dict):
             return f"a JSON list of {len(value)} objects with the keys {_some(value[0])}"
         return f"a JSON {'list' if isinstance(value, list) else 'value'} without objects"
-    return f"no JSON ({head.problem})" if head.problem else "neither JSON nor Parquet"
+    return f"broken JSON ({head.problem})" if head.problem else "neither JSON nor Parquet"
 
 
-def _some(record: dict[str, object]) -> str:
+def _some(record: Iterable[str]) -> str:
     keys = sorted(map(str, record))
     return ", ".join(k[:30] for k in keys[:8]) + (", ..." if len(keys) > 8 else "")

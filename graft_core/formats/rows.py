@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -49,6 +50,26 @@ class Block:
     columns: dict[str, Any]
     outcome_said: npt.NDArray[np.bool_] | None
     pool: int = 0
+
+
+def _by_field(rows: list[dict[str, Any]], shapes: set[tuple[str, ...]]) -> dict[str, Sequence[Any]]:
+    """The values of every field that occurs; fields that all rows have are taken out in one go."""
+    everywhere = sorted(set.intersection(*map(set, shapes)))
+    anywhere = set().union(*shapes)
+    values: dict[str, Sequence[Any]] = {}
+    if len(everywhere) > 1:
+        values.update(zip(everywhere, zip(*map(itemgetter(*everywhere), rows), strict=True), strict=True))
+    for name in anywhere - values.keys():
+        values[name] = [row.get(name) for row in rows]
+    return values
+
+
+def _said(name: str, rows: list[dict[str, Any]], shapes: set[tuple[str, ...]]) -> npt.NDArray[np.bool_]:
+    """Where a field is present, null or not."""
+    present = {name in shape for shape in shapes}
+    if len(present) == 1:
+        return np.full(len(rows), present.pop(), dtype=np.bool_)
+    return np.fromiter((name in row for row in rows), np.bool_, len(rows))
 
 
 @dataclass
@@ -115,15 +136,15 @@ class Rows:
 
     def add_foreign(self, rows: list[dict[str, Any]], records: Sequence[int]) -> None:
         """Add rows of a canonical file, which may use other names, unknown keys and header lines."""
-        shapes = [tuple(row) for row in rows]
-        plans = [self.plan(shape) for shape in shapes]
-        if not all(plan.plain for plan in plans):
+        shapes = list(map(tuple, rows))
+        if not all(self.plan(shape).plain for shape in set(shapes)):
+            plans = [self.plan(shape) for shape in shapes]
             kept = [i for i, plan in enumerate(plans) if not plan.header]
             self._tell_aliases([(plans[i], records[i]) for i in kept])
             rows = [rows[i] if plans[i].plain else apply_plan(rows[i], plans[i]) for i in kept]
             records = [records[i] for i in kept]
-            shapes = [tuple(row) for row in rows]
-        self.add(rows, records, set().union(*set(shapes)))
+            shapes = list(map(tuple, rows))
+        self.add(rows, records, set(shapes))
 
     def _tell_aliases(self, used: list[tuple[Plan, int]]) -> None:
         counts: dict[tuple[tuple[str, str], ...], list[int]] = {}
@@ -134,23 +155,23 @@ class Rows:
             names = ", ".join(f"{old} as {new}" for old, new in renames)
             self.warn("aliases_used", f"read {names}", self.where(record), count)
 
-    def add(self, rows: list[dict[str, Any]], records: Sequence[int], present: set[str] | None = None) -> None:
+    def add(self, rows: list[dict[str, Any]], records: Sequence[int], shapes: set[tuple[str, ...]] | None = None) -> None:
         """Add rows under canonical names; `records` are their places in the file (line or item numbers).
 
-        `present` may name the fields that can occur, to spare looking for others.
+        `shapes` are the key sets that occur, where the caller knows them.
         """
         if not rows:
             return
+        shapes = shapes if shapes is not None else set(map(tuple, rows))
         issues = Issues()
         columns: dict[str, Any] = {}
+        values = _by_field(rows, shapes)
         for spec in ALL_FIELDS:
-            name = spec.name
-            if present is not None and name not in present:
-                continue
-            column = from_values(spec, [row.get(name) for row in rows], self.pools, issues)
-            if column is not None:
-                columns[name] = column
-        said = np.fromiter(("outcome" in row for row in rows), np.bool_, len(rows))
+            if spec.name in values:
+                column = from_values(spec, values[spec.name], self.pools, issues)
+                if column is not None:
+                    columns[spec.name] = column
+        said = _said("outcome", rows, shapes)
         self.add_block(columns, np.asarray(records, dtype=np.int64), said, issues)
 
     def add_block(

@@ -15,7 +15,9 @@ from graft_core.errors import InputError
 from graft_core.formats.jsonio import BadJson, loads
 
 HEAD_BYTES: Final = 1 << 16
+LONGEST_FIRST_LINE: Final = 1 << 26
 BLOCK_BYTES: Final = 1 << 22
+BOM: Final = b"\xef\xbb\xbf"
 EXPECTED: Final = "expected agent rollouts, such as a canonical step file (JSONL or Parquet)"
 DECOMPRESS_ERRORS: Final = (OSError, EOFError, zlib.error)
 
@@ -24,21 +26,28 @@ DECOMPRESS_ERRORS: Final = (OSError, EOFError, zlib.error)
 class Head:
     """What the beginning of a file shows, for detection: `kind` is parquet, jsonl, json or other.
 
-    `records` are the first few JSON objects of a JSONL file; `document` is the whole value of a JSON file.
+    `records` are the first few JSON objects of a JSONL file, `document` is the whole value of a JSON file, `columns` are
+    the column names of a Parquet file.
     """
 
     kind: str
     records: tuple[dict[str, Any], ...] = ()
     document: Any = None
+    columns: tuple[str, ...] = ()
     problem: str = ""
+    cleaned: bool = False
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file to read; `label` is a short name, unique among the files of one load, without the extension."""
+    """A file to read; `label` is a short name, unique among the files of one load, without the extension.
+
+    `named` says whether the user named the file itself (then it must be usable) or a directory that holds it.
+    """
 
     path: Path
     label: str = ""
+    named: bool = True
     memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -47,6 +56,8 @@ class Source:
 
     def where(self, record: int, unit: str = "line") -> str:
         """The place of one record as people read it: file:line, or file[index] for an item of a list."""
+        if unit == "row":
+            return f"{self.name}, row {record}"
         return f"{self.name}:{record}" if unit == "line" else f"{self.name}[{record}]"
 
     def open(self) -> BinaryIO:
@@ -58,7 +69,7 @@ class Source:
         if magic == b"\x28\xb5\x2f\xfd":
             import pyarrow as pa
 
-            return pa.CompressedInputStream(pa.OSFile(str(self.path)), "zstd")  # type: ignore[no-any-return]
+            return pa.CompressedInputStream(pa.OSFile(str(self.path)), "zstd")
         return self.path.open("rb")
 
     @cached_property
@@ -66,7 +77,10 @@ class Source:
         """The first bytes of the file, decompressed."""
         try:
             with self.open() as stream:
-                return stream.read(HEAD_BYTES)
+                start = stream.read(HEAD_BYTES)
+                if b"\n" not in start and start[:1] == b"{":
+                    start += stream.readline(LONGEST_FIRST_LINE)
+                return start
         except DECOMPRESS_ERRORS as error:
             raise InputError(f"{self.name}: cannot be read ({error})") from error
 
@@ -82,19 +96,19 @@ class Source:
         """What kind of file this is, by content."""
         refuse_useless(self)
         if self.start[:4] == b"PAR1":
-            return Head("parquet")
-        if self.start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
+            return Head("parquet", columns=parquet_columns(self))
+        if self.start.lstrip(BOM + b" \t\r\n")[:1] not in (b"{", b"["):
             records = self._first_records()
             return Head("jsonl", records) if records else Head("other")
         first = self._first_records(limit=1)
         if first:
             lines = [line for line in self.start.split(b"\n", 2)[:2] if line.strip()]
-            if len(lines) > 1 or len(self.start) == HEAD_BYTES:
+            if len(lines) > 1 or len(self.start) >= HEAD_BYTES:
                 return Head("jsonl", self._first_records())
             return Head("jsonl", first, document=first[0])
         try:
-            value, _ = loads(self.read_all().removeprefix(b"\xef\xbb\xbf"))
-            return Head("json", document=value)
+            value, cleaned = loads(self.read_all().removeprefix(BOM))
+            return Head("json", document=value, cleaned=cleaned)
         except BadJson as error:
             records = self._first_records(limit=20, skip_bad=True)
             return Head("jsonl", records) if records else Head("other", problem=str(error))
@@ -102,7 +116,7 @@ class Source:
     def _first_records(self, limit: int = 20, skip_bad: bool = False) -> tuple[dict[str, Any], ...]:
         """JSON objects among the first lines; stops at the first bad line unless told to skip."""
         records: list[dict[str, Any]] = []
-        for line in self.start.removeprefix(b"\xef\xbb\xbf").split(b"\n")[: 4 * limit]:
+        for line in self.start.removeprefix(BOM).split(b"\n")[: 4 * limit]:
             if not line.strip():
                 continue
             try:
@@ -163,11 +177,30 @@ def refuse_useless(source: Source) -> None:
 
 
 UNSAFE: Final = (
-    "which runs code when it is opened, so it is not read; load it where you trust it and write its steps as canonical "
-    "JSONL"
+    "which runs code when it is opened, so it is not read; load it where you trust it and write its steps as canonical JSONL"
 )
 
 
-def buffer(source: Source) -> io.BytesIO:
-    """The whole file in memory, for readers that need to jump around in it."""
+def seekable(source: Source) -> BinaryIO:
+    """The file for readers that jump around in it: itself, or its decompressed bytes in memory."""
+    stream = source.open()
+    if isinstance(stream, io.BufferedReader):
+        return stream
+    stream.close()
     return io.BytesIO(source.read_all())
+
+
+def parquet_columns(source: Source) -> tuple[str, ...]:
+    """The column names of a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with seekable(source) as stream:
+            return tuple(pq.read_schema(stream).names)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{source.name}: a broken Parquet file ({_first_line(error)})") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]

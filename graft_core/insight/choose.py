@@ -66,9 +66,7 @@ def choose_nodes(graph: TrajectoryGraph, group: int, max_nodes: int) -> Choice:
     )
 
 
-def _most_visited(
-    graph: TrajectoryGraph, members: IntArray, inside: IntArray, starts: IntArray, max_nodes: int
-) -> IntArray:
+def _most_visited(graph: TrajectoryGraph, members: IntArray, inside: IntArray, starts: IntArray, max_nodes: int) -> IntArray:
     before = _shortest_path_tree(graph, inside, starts)
     rank = np.where(np.isin(members, starts), 0, np.where(graph.node_is_sink[members], 1, 2))
     order = members[np.lexsort((members, -graph.visits[members], rank))]

@@ -115,13 +115,13 @@ def credit_numbers(credit: ArrayLike, limit: float) -> NDArray[np.int64]:
     return np.where(np.isnan(a), NO_CREDIT, CREDIT_STEPS + sign * np.maximum(size, 1))
 
 
-def credit_limit(*credits: ArrayLike, share: float = 0.95) -> float:
+def credit_limit(*panels: ArrayLike, share: float = 0.95) -> float:
     """Common limit of one or more pictures: the given share of |credit|, leaving out zero and undefined.
 
     1.0 where nothing is left. Credits of different units (normalised against raw) need a limit each.
     """
-    sizes = np.concatenate([np.abs(np.asarray(c, dtype=np.float64)).ravel() for c in credits]) if credits else []
-    sizes = np.asarray(sizes)[np.isfinite(sizes) & (np.asarray(sizes) > SIGN_TOLERANCE)]
+    sizes = np.abs(np.concatenate([np.zeros(0), *(np.asarray(panel, dtype=np.float64).ravel() for panel in panels)]))
+    sizes = sizes[np.isfinite(sizes) & (sizes > SIGN_TOLERANCE)]
     return float(np.quantile(sizes, share)) if sizes.size else 1.0
 
 

@@ -262,12 +262,11 @@ def legend() -> list[tuple[str, str]]:
         ("zero", "no difference"),
         ("undefined", "credit undefined (dotted)"),
         ("thin", "seen by one rollout (faint)"),
+        ("path", "path of the chosen rollout"),
     ]
 
 
-def edge_curves(
-    src: IntArray, dst: IntArray, x: FloatArray, y: FloatArray, layer: IntArray
-) -> FloatArray:
+def edge_curves(src: IntArray, dst: IntArray, x: FloatArray, y: FloatArray, layer: IntArray) -> FloatArray:
     """Bend of each edge: 0 straight, > 0 left and < 0 right of its direction; rank among the node's self loops.
 
     Edges that join the same two nodes fan out; edges that lead back or stay in a column bow below; long edges bow
@@ -307,9 +306,7 @@ def _kinds(graph: TrajectoryGraph, choice: Choice) -> tuple[str, ...]:
     return tuple(kinds)
 
 
-def _node_words(
-    graph: TrajectoryGraph, choice: Choice, kinds: tuple[str, ...]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _node_words(graph: TrajectoryGraph, choice: Choice, kinds: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     texts = texts_of(graph, graph.node_text[choice.nodes])
     short = labels(texts)
     endings = {"success": "success", "failure": "failed", "unknown": "outcome unknown"}
@@ -326,9 +323,7 @@ def _node_words(
     return tuple(names), tuple(tips)
 
 
-def _edge_words(
-    graph: TrajectoryGraph, edges: IntArray, choice: Choice
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _edge_words(graph: TrajectoryGraph, edges: IntArray, choice: Choice) -> tuple[tuple[str, ...], tuple[str, ...]]:
     texts = texts_of(graph, graph.edge_text[edges])
     short = tuple(shorten(plain(text), LABEL_LENGTH) for text in texts)
     counts = zip(graph.count[edges].tolist(), choice.edge_rollouts.tolist(), strict=True)

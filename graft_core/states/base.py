@@ -99,6 +99,17 @@ def pair_codes(left: IntArray, right: IntArray) -> IntArray:
     return factorise((left + 1) * width + (right + 1))[0]
 
 
+def sorted_pairs(left: IntArray, right: IntArray, n_left: int, n_right: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Dense codes of the pairs (left, right) by ascending pair, and the left and right behind each code.
+
+    left in 0..n_left - 1, right in 0..n_right - 1. Linear in the number of pairs and codes.
+    """
+    from graft_core.states._kernels import sort_pairs
+
+    codes, lefts, rights = sort_pairs(left, right, n_left, n_right)
+    return codes, lefts, rights
+
+
 def whole_parameter(rule: str, parameter: str, low: int = 0) -> int:
     """The number behind a rule's colon, or a `UsageError`."""
     from graft_core.errors import UsageError

@@ -196,3 +196,39 @@ def max_backup(nodes, indptr, edge_dst, use, reward, gamma, v, tolerance):
         if change <= tolerance * size * (1.0 - gamma) / gamma:
             return True
     return False
+
+
+@njit(cache=True, nogil=True)
+def backward_hops(src, dst, use, goal):
+    """Breadth-first from the goal nodes against the edges; -1 where no goal can be reached."""
+    n = goal.size
+    starts = np.zeros(n + 1, np.int64)
+    for e in range(dst.size):
+        if use[e]:
+            starts[dst[e] + 1] += 1
+    for v in range(n):
+        starts[v + 1] += starts[v]
+    fill = starts[:-1].copy()
+    origin = np.empty(starts[n], np.int64)
+    for e in range(dst.size):
+        if use[e]:
+            origin[fill[dst[e]]] = src[e]
+            fill[dst[e]] += 1
+    hops = np.full(n, -1, np.int64)
+    queue = np.empty(n, np.int64)
+    head, tail = 0, 0
+    for v in range(n):
+        if goal[v]:
+            hops[v] = 0
+            queue[tail] = v
+            tail += 1
+    while head < tail:
+        v = queue[head]
+        head += 1
+        for i in range(starts[v], starts[v + 1]):
+            u = origin[i]
+            if hops[u] < 0:
+                hops[u] = hops[v] + 1
+                queue[tail] = u
+                tail += 1
+    return hops

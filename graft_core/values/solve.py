@@ -9,7 +9,7 @@ import numpy as np
 from graft_core.errors import InputError, NotComputableError, UsageError
 from graft_core.graph import TrajectoryGraph
 from graft_core.options import GAMMA, PRIOR, REWARDS, SOLVER, WEIGHTING
-from graft_core.rollouts import BoolArray, FloatArray, RolloutBatch
+from graft_core.rollouts import BoolArray, FloatArray, IntArray, RolloutBatch
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +22,11 @@ class Values:
     rewards: str = "outcome"
     solver: str = "direct"
     prior: float = 0.0
+
+
+def sums(index: IntArray, values: FloatArray, size: int) -> FloatArray:
+    """Sum of the values at each index. float64[size]."""
+    return np.asarray(np.bincount(index, weights=values, minlength=size), dtype=np.float64)
 
 
 def require_rewards(batch: RolloutBatch) -> None:
@@ -111,7 +116,7 @@ def _solve(graph: TrajectoryGraph, gamma: float, weighting: str, rewards: str, p
             raise InputError(f"values did not settle with gamma {gamma:g}; choose a smaller gamma")
         return v
     weight = edge_weights(graph, weighting)
-    constant = np.bincount(graph.edge_src, weights=weight * reward, minlength=graph.n_nodes)
+    constant = sums(graph.edge_src, weight * reward, graph.n_nodes)
     _run(graph, nodes, starts, weight, constant, gamma, v)
     if prior:
         steps = graph.known

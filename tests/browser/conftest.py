@@ -169,7 +169,7 @@ def start_app(_servers: Callable[..., App]) -> Callable[..., App]:
 
 @pytest.fixture(scope="session")
 def start_script(_servers: Callable[..., App]) -> Callable[..., App]:
-    """`start_script(path)` serves one Streamlit script with the app's settings, for tests of a single part."""
+    """`start_script(path)` serves one Streamlit script with the app's settings, to test a single part."""
 
     def start(script: Path, extra_env: dict[str, str] | None = None) -> App:
         return _servers("script", script, lambda port: _script_command(script, port), extra_env or {})

@@ -1,7 +1,8 @@
 """A page that draws made-up graphs, for the browser tests: `streamlit run graph_harness.py`, then `?n=300`.
 
 Parameters: n (nodes), max (drawn nodes), hostile=1 (texts that would run if they were read as HTML), tab=1 (the
-graph in a tab that is hidden at first), panels=2 (two pictures of one structure), roots=1 (several starts), rollout=K (set off the path of one rollout).
+graph in a tab that is hidden at first), panels=2 (two pictures of one structure), roots=1 (several starts),
+rollout=K (set off the path of one rollout).
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import streamlit as st
-from graft_app.views.graph import graph_view, selected
 
+from graft_app.views.graph import graph_view, selected
 from graft_core.graph import TrajectoryGraph, build_graph
 from graft_core.insight.picture import GraphStructure, paint, picture
 from graft_core.rollouts import ROLLOUT_SCHEMA, STEP_SCHEMA, TEXT_SCHEMA, RolloutBatch
@@ -26,7 +27,7 @@ HOSTILE = (
     "<script>window.__ran=1;alert('ran')</script>",
     "</script><svg onload=window.__ran=1>",
     "\u202ereversed\u202c \u0007bell \u200bhidden",
-    "=HYPERLINK(\"http://example.com\")",
+    '=HYPERLINK("http://example.com")',
 )
 
 

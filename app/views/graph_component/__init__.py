@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamlit.components.v2.types import ComponentRenderer
 
 LIBRARY_FILE: Final = "lib/vis-9.1.2/vis-network.min.js"
-DRAWING_FILES: Final = ("looks.js", "labels.js", "keyboard.js", "legend.js", "panel.js", "loader.js")
+DRAWING_FILES: Final = ("geometry.js", "looks.js", "labels.js", "keyboard.js", "legend.js", "panel.js", "loader.js")
 
 
 EMPTY: Final = "<span hidden></span>"
@@ -54,12 +54,8 @@ def components() -> Components:
     return Components(
         library=v2.component(f"graft_graph_library_{build}", html=EMPTY, js=library_script(), isolate_styles=False),
         store=v2.component(f"graft_graph_store_{build}", html=EMPTY, js=_module("store.js"), isolate_styles=False),
-        view=v2.component(
-            f"graft_graph_view_{build}", html=FRAME, css=_read("style.css"), js=_module("view.js")
-        ),
+        view=v2.component(f"graft_graph_view_{build}", html=FRAME, css=_read("style.css"), js=_module("view.js")),
     )
-
-
 
 
 @cache
@@ -82,6 +78,7 @@ def library_script() -> str:
     return wrapped + _module(*DRAWING_FILES)
 
 
+@cache
 def _module(*names: str) -> str:
     head = f"const BUILD = {json.dumps(build_number())};\n"
     return head + "\n".join(_read(name) for name in ("registry.js", *names))

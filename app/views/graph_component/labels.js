@@ -18,6 +18,20 @@ function fillPage(panel, ctx) {
   ctx.restore();
 }
 
+function drawUnderlay(panel, ctx) {
+  fillPage(panel, ctx);
+  if (panel.path.length === 0) return;
+  ctx.save();
+  ctx.strokeStyle = panel.theme.band;
+  ctx.lineWidth = 13 / panel.network.getScale();
+  ctx.lineCap = "round";
+  ctx.lineJoin = "round";
+  ctx.beginPath();   // one path, one stroke: where the rollout passes twice the band does not darken
+  panel.path.forEach((at) => traceEdge(ctx, panel.structure, at));
+  ctx.stroke();
+  ctx.restore();
+}
+
 function hatchEmptyNodes(panel, ctx, scale) {
   const { structure, theme } = panel;
   const empty = structure.palette.value.length;
@@ -77,8 +91,14 @@ function drawLabels(panel, ctx, scale) {
   const forced = panel.current?.kind === "node" ? [panel.rowOfNode.get(panel.current.id)] : [];
   forced.forEach((at) => visible[at] && labelNode(panel, ctx, room, at, visible[at], true));
   chosen.forEach((at) => labelEdge(panel, ctx, room, at, scale, origin, true));
-  panel.byImportance.forEach((at) => { if (visible[at] && !forced.includes(at)) labelNode(panel, ctx, room, at, visible[at], false); });
-  if (scale > 0.9) panel.edgesByCount.forEach((at) => { if (!chosen.includes(at)) labelEdge(panel, ctx, room, at, scale, origin, false); });
+  panel.byImportance.forEach((at) => {
+    if (visible[at] && !forced.includes(at)) labelNode(panel, ctx, room, at, visible[at], false);
+  });
+  if (scale > 0.9) {
+    panel.edgesByCount.forEach((at) => {
+      if (!chosen.includes(at)) labelEdge(panel, ctx, room, at, scale, origin, false);
+    });
+  }
   ctx.restore();
 }
 
@@ -98,12 +118,12 @@ function labelNode(panel, ctx, room, at, spot, must) {
 
 function labelEdge(panel, ctx, room, at, scale, origin, must) {
   const text = panel.structure.edgeLabel[at];
-  const middle = text && edgeMiddle(panel, panel.structure.edge[at]);
-  if (!middle) return;
+  if (!text || isLoop(panel.structure, at)) return;
+  const middle = edgeMiddle(panel.structure, at);
   const x = origin.x + middle.x * scale, y = origin.y + middle.y * scale - LABEL_SIZE / 2 - 2;   // above the line
   const half = measure(panel, ctx, text) / 2 + 2, tall = LABEL_SIZE / 2 + 2;
-  const length = scale * Math.hypot(panel.structure.x[panel.structure.from[at]] - panel.structure.x[panel.structure.to[at]],
-    panel.structure.y[panel.structure.from[at]] - panel.structure.y[panel.structure.to[at]]);
+  const [from, to] = endsOf(panel.structure, at);
+  const length = scale * Math.hypot(from.x - to.x, from.y - to.y);
   if (!must && length < 2 * half + 30) return;
   const box = { left: x - half, right: x + half, top: y - tall, bottom: y + tall };
   if (!hasRoom(room, box) && !(must && panel.current.kind === "edge")) return;
@@ -115,12 +135,6 @@ function chosenEdges(panel) {
   if (panel.current?.kind === "edge") return [panel.rowOfEdge.get(panel.current.id)];
   if (panel.current?.kind !== "node") return [];
   return panel.leaving[panel.rowOfNode.get(panel.current.id)];
-}
-
-function edgeMiddle(panel, id) {
-  const edge = panel.network.body?.edges?.[id];
-  if (!edge?.connected || edge.from === edge.to) return undefined;
-  return edge.edgeType.getPoint(0.5);
 }
 
 function writeWithHalo(ctx, text, x, y, ink, page, strong, soft = false) {

@@ -6,7 +6,7 @@ function drawLegend(panel) {
   const zero = (structure.palette.light.firm.length - 2) / 2;
   const occurs = {
     empty: panel.nodeNumbers.includes(structure.palette.value.length), thin: structure.thin.includes(1),
-    undefined: numbers.has(2 * zero + 1), zero: numbers.has(zero),
+    path: panel.path.length > 0, undefined: numbers.has(2 * zero + 1), zero: numbers.has(zero),
     negative: panel.edgeNumbers.some((number) => number < zero),
     positive: panel.edgeNumbers.some((number) => number > zero && number <= 2 * zero),
   };
@@ -62,8 +62,10 @@ function symbolPicture(structure, theme, symbol) {
   const strokes = {
     positive: [palette.firm[2 * zero], []], negative: [palette.firm[0], NEGATIVE_DASH], zero: [palette.firm[zero], []],
     undefined: [palette.firm[zero], UNDEFINED_DASH], thin: [palette.thin[2 * zero], []],
+    path: [theme.band, []],
   };
-  return strokes[symbol] ? linePicture(strokes[symbol], symbol === "thin" ? 1.2 : 2.6) : shapePicture(structure, theme, symbol);
+  if (!strokes[symbol]) return shapePicture(structure, theme, symbol);
+  return linePicture(strokes[symbol], { thin: 1.2, path: 9 }[symbol] ?? 2.6);
 }
 
 function linePicture([colour, dash], width) {
@@ -81,7 +83,8 @@ function linePicture([colour, dash], width) {
 function shapePicture(structure, theme, symbol) {
   const [canvas, ink] = smallCanvas(16, 16);
   const fills = structure.palette.value;
-  const fill = { success: fills[fills.length - 1], failure: fills[0], ordinary: fills[fills.length >> 1], start: fills[fills.length >> 1] }[symbol];
+  const middle = fills[fills.length >> 1];
+  const fill = { success: fills[fills.length - 1], failure: fills[0], ordinary: middle, start: middle }[symbol];
   ink.fillStyle = fill ?? theme.page;
   ink.strokeStyle = fill ? theme.outline : theme.grey;
   ink.lineWidth = fill ? 1 : 1.6;

@@ -1,6 +1,6 @@
 // How nodes and edges look. Palette numbers arrive as one character each, "0" = 0.
 const FIRST_CODE = 48;
-const NO_DASH = false, NEGATIVE_DASH = [7, 4], UNDEFINED_DASH = [1.5, 4];
+const NEGATIVE_DASH = [7, 4], UNDEFINED_DASH = [1.5, 4];
 const SHAPES = { start: "custom", root: "custom", ordinary: "dot", success: "star", failure: "diamond", unknown: "square" };
 const SCALES = { start: 1.15, root: 1.0, ordinary: 1.0, success: 1.3, failure: 1.2, unknown: 0.95 };
 
@@ -51,23 +51,25 @@ function nodeItem(structure, theme, at, number) {
   };
 }
 
-function edgeInk(structure, theme, at, number) {
+// `boost` makes up for a picture that had to be shrunk to fit: lines keep their pixels.
+function edgeInk(structure, theme, at, number, boost) {
   const palette = structure.palette[theme.name];
   const zero = (palette.firm.length - 2) / 2;
   const undefinedNumber = palette.firm.length - 1;
+  const dash = number === undefinedNumber ? UNDEFINED_DASH : number < zero ? NEGATIVE_DASH : null;
   const colour = (structure.thin[at] ? palette.thin : palette.firm)[number];
   return {
     color: { color: colour, highlight: colour, hover: colour, inherit: false },
-    dashes: number === undefinedNumber ? UNDEFINED_DASH : number < zero ? NEGATIVE_DASH : NO_DASH,
+    dashes: dash ? dash.map((part) => part * boost) : false,
   };
 }
 
-function edgeItem(structure, theme, at, number) {
+function edgeItem(structure, theme, at, number, boost) {
   const loop = structure.from[at] === structure.to[at];
   return {
     id: structure.edge[at], from: structure.node[structure.from[at]], to: structure.node[structure.to[at]],
-    width: structure.width[at], title: plainText(structure.edgeTip[at]),
-    ...edgeInk(structure, theme, at, number),
+    width: structure.width[at] * boost, title: plainText(structure.edgeTip[at]),
+    ...edgeInk(structure, theme, at, number, boost),
     ...(loop ? selfLoop(structure, at) : { smooth: bend(structure.curve[at]) }),
   };
 }
@@ -79,7 +81,8 @@ function bend(curve) {
 
 function selfLoop(structure, at) {
   const size = structure.size[structure.from[at]];
-  return { selfReference: { size: size * 0.9 + 3, angle: Math.PI / 4 + structure.curve[at] * Math.PI / 3, renderBehindTheNode: true } };
+  const angle = Math.PI / 4 + (structure.curve[at] * Math.PI) / 3;
+  return { selfReference: { size: size * 0.9 + 3, angle, renderBehindTheNode: true } };
 }
 
 // A tooltip is an element whose text is set as text: rollout text is never read as HTML.

@@ -9,17 +9,24 @@ async function showPanel(component) {
   const dispose = () => { if (panel.turn === turn) closePanel(panel); };   // an overtaken call must not close the newer one
   panel.component = component;
   const { data } = component;
-  root.style.height = data.height + "px";
+  panel.frame.style.height = data.height + "px";
   const structure = await structureFor(openRegistry(BUILD), data.version);
   if (panel.turn !== turn) return dispose;
-  const theme = readTheme(root);
-  const numbers = { nodes: decode(data.nodes), edges: decode(data.edges) };
+  panel.wanted = { structure, data, numbers: { nodes: decode(data.nodes), edges: decode(data.edges) } };
+  present(panel);
+  return dispose;
+}
+
+// In a hidden tab the frame has no size, and whatever is fitted to it would be lost: wait until it has one.
+function present(panel) {
+  if (panel.frame.clientWidth === 0) return;
+  const { structure, data, numbers } = panel.wanted;
+  const theme = readTheme(panel.root);
   panel.scales = data.scales;
-  if (panel.structure !== structure) build(panel, structure, theme, numbers);
+  if (panel.source !== structure) build(panel, structure, theme, numbers);
   else repaint(panel, theme, numbers);
   showPath(panel, data.path);
   followSelection(panel, data.selection);
-  return dispose;
 }
 
 function structureFor(registry, version) {
@@ -41,7 +48,9 @@ function openPanel(root) {
   };
   panel.listeners = new AbortController();
   const { signal } = panel.listeners;
-  const tools = { in: () => zoomBy(panel, 1.25), out: () => zoomBy(panel, 0.8), fit: () => fitAll(panel, true), png: () => downloadPng(panel) };
+  const tools = {
+    in: () => zoomBy(panel, 1.25), out: () => zoomBy(panel, 0.8), fit: () => fitAll(panel, true), png: () => downloadPng(panel),
+  };
   root.querySelectorAll("[data-do]").forEach((button) => {
     button.addEventListener("click", () => panel.network && tools[button.dataset.do](), { signal });
   });
@@ -70,26 +79,30 @@ function onWheel(panel, event) {
   else event.stopPropagation();
 }
 
-// In a hidden tab the frame has no size and a fit would be lost: fit as soon as it has one, and again on resizing
-// for as long as the reader has not moved the view.
+// A picture is arranged and fitted anew on resizing for as long as the reader has not moved the view.
 function onResize(panel) {
-  if (!panel.network || panel.frame.clientWidth === 0) return;
-  if (panel.touched && panel.fitted) return;
+  if (!panel.wanted || panel.frame.clientWidth === 0) return;
+  if (!panel.network) return present(panel);
+  if (panel.touched) return;
   panel.network.setSize("100%", "100%");
+  panel.structure = arranged(panel.source, panel.frame);
+  panel.nodes.update(panel.structure.node.map((id, at) => ({ id, x: panel.structure.x[at], y: panel.structure.y[at] })));
   fitAll(panel, false);
 }
 
-function build(panel, structure, theme, numbers) {
+function build(panel, source, theme, numbers) {
   panel.network?.destroy();
+  const structure = arranged(source, panel.frame);
   Object.assign(panel, {
-    structure, theme, nodeNumbers: numbers.nodes, edgeNumbers: numbers.edges, current: null, trail: [], widths: new Map(),
-    touched: false, fitted: false, lastTold: undefined, pending: [], path: new Set(), ...indexes(structure),
+    source, structure, theme, nodeNumbers: numbers.nodes, edgeNumbers: numbers.edges, current: null, trail: [], widths: new Map(),
+    touched: false, fitted: false, lastTold: undefined, pending: [], path: [], ...indexes(structure),
   });
+  panel.boost = Math.min(Math.max(1 / fittingScale(panel), 1), 2.5);
   panel.nodes = new vis.DataSet(structure.node.map((_, at) => nodeItem(structure, theme, at, numbers.nodes[at])));
-  panel.edges = new vis.DataSet(structure.edge.map((_, at) => edgeItem(structure, theme, at, numbers.edges[at])));
+  panel.edges = new vis.DataSet(structure.edge.map((_, at) => edgeItem(structure, theme, at, numbers.edges[at], panel.boost)));
   panel.network = new vis.Network(panel.frame, { nodes: panel.nodes, edges: panel.edges }, networkOptions(panel));
   panel.network.on("click", (event) => onClick(panel, event));
-  panel.network.on("beforeDrawing", (ctx) => fillPage(panel, ctx));
+  panel.network.on("beforeDrawing", (ctx) => drawUnderlay(panel, ctx));
   panel.network.on("afterDrawing", (ctx) => drawOverlay(panel, ctx));
   const frame = panel.frame.querySelector(".vis-network");
   frame.tabIndex = 0;
@@ -97,7 +110,7 @@ function build(panel, structure, theme, numbers) {
   frame.setAttribute("aria-label", `Graph, ${structure.caption}. Arrow keys walk along edges, x flips A and B.`);
   panel.caption.textContent = structure.caption;
   drawLegend(panel);
-  if (panel.frame.clientWidth > 0) fitAll(panel, false);
+  fitAll(panel, false);
 }
 
 function networkOptions(panel) {
@@ -106,14 +119,18 @@ function networkOptions(panel) {
     physics: false, autoResize: true, layout: { improvedLayout: false, randomSeed: 1 },
     nodes: { chosen: { node: (style) => { style.borderColor = panel.theme.accent; style.borderWidth = 3; }, label: false } },
     edges: {
-      smooth: false, arrows: { to: { enabled: true, scaleFactor: 0.42 } }, arrowStrikethrough: false, selectionWidth: 0, hoverWidth: 0,
-      chosen: { edge: (style) => { style.width += 2.5; style.shadow = true; style.shadowColor = panel.theme.accent; style.shadowSize = 9; style.shadowX = 0; style.shadowY = 0; }, label: false },
+      smooth: false, arrows: { to: { enabled: true, scaleFactor: 0.42 } }, arrowStrikethrough: false,
+      selectionWidth: 0, hoverWidth: 0, chosen: { edge: (style) => glow(style, panel.theme.accent), label: false },
     },
     interaction: {
       dragNodes: false, hover: false, selectConnectedEdges: false, tooltipDelay: 140, keyboard: false, zoomSpeed: 0.7,
       hideEdgesOnDrag: many, hideEdgesOnZoom: many,
     },
   };
+}
+
+function glow(style, colour) {
+  Object.assign(style, { width: style.width + 2.5, shadow: true, shadowColor: colour, shadowSize: 9, shadowX: 0, shadowY: 0 });
 }
 
 function indexes(structure) {
@@ -141,10 +158,12 @@ function repaint(panel, theme, numbers) {
   const { structure } = panel;
   const nodes = [], edges = [];
   numbers.nodes.forEach((number, at) => {
-    if (everything || number !== panel.nodeNumbers[at]) nodes.push({ id: structure.node[at], color: nodeColour(structure, theme, at, number) });
+    if (!everything && number === panel.nodeNumbers[at]) return;
+    nodes.push({ id: structure.node[at], color: nodeColour(structure, theme, at, number) });
   });
   numbers.edges.forEach((number, at) => {
-    if (everything || number !== panel.edgeNumbers[at]) edges.push({ id: structure.edge[at], ...edgeInk(structure, theme, at, number) });
+    if (!everything && number === panel.edgeNumbers[at]) return;
+    edges.push({ id: structure.edge[at], ...edgeInk(structure, theme, at, number, panel.boost) });
   });
   Object.assign(panel, { theme, nodeNumbers: numbers.nodes, edgeNumbers: numbers.edges });
   if (nodes.length) panel.nodes.update(nodes);
@@ -154,15 +173,13 @@ function repaint(panel, theme, numbers) {
   panel.network.redraw();
 }
 
-// A band behind the edges of one rollout, in place like the colours.
+// A band behind the edges of one rollout.
 function showPath(panel, wanted) {
-  const path = new Set((wanted ?? []).filter((id) => panel.rowOfEdge.has(id)));
-  const band = (id) => ({
-    id, background: { enabled: path.has(id), color: panel.theme.band, size: panel.structure.width[panel.rowOfEdge.get(id)] + 9, dashes: false },
-  });
-  const changed = [...new Set([...path, ...panel.path])].filter((id) => path.has(id) !== panel.path.has(id) || panel.bandColour !== panel.theme.band);
-  Object.assign(panel, { path, bandColour: panel.theme.band });
-  if (changed.length) panel.edges.update(changed.map(band));
+  const path = (wanted ?? []).filter((id) => panel.rowOfEdge.has(id)).map((id) => panel.rowOfEdge.get(id));
+  if (String(path) === String(panel.path)) return;
+  panel.path = path;
+  drawLegend(panel);
+  panel.network.redraw();
 }
 
 function onClick(panel, event) {
@@ -190,7 +207,8 @@ function spokenText(panel) {
   const { structure } = panel;
   if (panel.current.kind === "node") {
     const at = panel.rowOfNode.get(panel.current.id);
-    return `${structure.kind[at]} node ${structure.label[at]}, ${structure.visits[at]} visits, ${panel.leaving[at].length} edges leave`;
+    const leave = panel.leaving[at].length;
+    return `${structure.kind[at]} node ${structure.label[at]}, ${structure.visits[at]} visits, ${leave} edges leave`;
   }
   const at = panel.rowOfEdge.get(panel.current.id);
   return `edge ${structure.edgeLabel[at]}, taken ${structure.count[at]} times, to ${structure.label[structure.to[at]]}`;
@@ -198,7 +216,7 @@ function spokenText(panel) {
 
 function emit(panel) {
   const selection = { kind: panel.current?.kind ?? null, id: panel.current?.id ?? null, version: panel.structure.version };
-  panel.pending.push(keyOf(selection));
+  panel.pending = [...panel.pending.slice(-20), keyOf(selection)];
   panel.component.setStateValue("selection", selection);
 }
 
@@ -231,11 +249,7 @@ function bringToView(panel, selection) {
 
 function spotOf(panel, selection) {
   const { structure } = panel;
-  if (selection.kind === "edge") {
-    const at = panel.rowOfEdge.get(selection.id);
-    const middle = edgeMiddle(panel, selection.id);
-    return middle ? { x: middle.x, y: middle.y } : { x: structure.x[structure.from[at]], y: structure.y[structure.from[at]] };
-  }
+  if (selection.kind === "edge") return edgeMiddle(structure, panel.rowOfEdge.get(selection.id));
   const at = panel.rowOfNode.get(selection.id);
   return { x: structure.x[at], y: structure.y[at] };
 }
@@ -248,13 +262,9 @@ function motion() {
 function fitAll(panel, animated) {
   panel.fitted = true;
   if (animated) panel.touched = false;
-  const { clientWidth: width, clientHeight: height } = panel.frame;
-  const { structure } = panel;
-  const reach = (values, sizes) => [Math.min(...values.map((v, at) => v - sizes[at])), Math.max(...values.map((v, at) => v + sizes[at]))];
-  const [left, right] = reach(structure.x, structure.size), [top, bottom] = reach(structure.y, structure.size);
-  const scale = Math.min((width - 80) / (right - left), (height - 64) / (bottom - top), 1.6);
+  const { left, right, top, bottom } = extent(panel.structure);
   const position = { x: (left + right) / 2, y: (top + bottom) / 2 };
-  panel.network.moveTo({ position, scale: Math.max(scale, 0.02), animation: animated ? motion() : false });
+  panel.network.moveTo({ position, scale: fittingScale(panel), animation: animated ? motion() : false });
 }
 
 function zoomBy(panel, factor) {
@@ -283,6 +293,6 @@ function inspector(panel) {
     dashes: (id) => panel.edges.get(id).dashes,
     current: () => panel.current,
     theme: () => panel.theme.name,
-    path: () => [...panel.path],
+    path: () => panel.path.map((at) => panel.structure.edge[at]),
   };
 }

@@ -107,7 +107,12 @@ def test_outcome_baselines(name: str, estimator: str) -> None:
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "gigpo_over_steps": ("gigpo", {"statistics": "steps"}),
     "gigpo_over_rollouts": ("gigpo", {}),
+    "graphgpo_omega_0.8": ("graphgpo", {"omega": 0.8, "statistics": "steps"}),
+    "hgpo_k2": ("hgpo", {"k": 2}),
+    "rtmc": ("rtmc", {}),
+    "salt": ("salt", {}),
 }
+PUBLISHED = [name for name in NAMES if "public_code" in vector(name)[1]["steps"][0]]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -116,3 +121,38 @@ def test_other_estimators(name: str, key: str) -> None:
     batch, expected = vector(name)
     estimator, options = OTHERS[key]
     agree(gc.estimate(batch, estimator, **options), [s["others"][key] for s in expected["steps"]], DIVIDED)
+
+
+@pytest.mark.parametrize("sinks", ["merge", "bootstrap"])
+@pytest.mark.parametrize("key", ["salt", "graphgpo_omega_0.8", "hgpo_k2", "rtmc", "gigpo_over_steps"])
+@pytest.mark.parametrize("name", NAMES)
+def test_they_do_not_depend_on_the_sink_rule(name: str, key: str, sinks: str) -> None:
+    batch, expected = vector(name)
+    estimator, options = OTHERS[key]
+    agree(gc.estimate(batch, estimator, sinks=sinks, **options), [s["others"][key] for s in expected["steps"]], DIVIDED)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("key", ["gigpo_over_steps", "graphgpo_omega_0.8", "hgpo_k2"])
+def test_public_programs_agree_except_where_they_are_wrong(name: str, key: str) -> None:
+    batch, expected = vector(name)
+    estimator, options = OTHERS[key]
+    found = gc.estimate(batch, estimator, **options)
+    wrong = 0
+    for credit, step in zip(found, expected["steps"], strict=True):
+        if key not in step["public_code"].get("float_residue", []):
+            assert credit == pytest.approx(step["public_code"][key], abs=PUBLIC)
+        else:
+            wrong += 1
+            assert abs(credit - step["others"][key]) < DIVIDED
+    assert (wrong > 0) == ((name, key) == ("wide", "graphgpo_omega_0.8"))
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_public_episode_parts(name: str) -> None:
+    batch, expected = vector(name)
+    for key, statistics in (("gigpo_episode_over_steps", "steps"), ("gigpo_episode_over_rollouts", "rollouts")):
+        found = gc.estimate(batch, "grpo", statistics=statistics)
+        for credit, step in zip(found, expected["steps"], strict=True):
+            if key not in step["public_code"].get("float_residue", []):
+                assert credit == pytest.approx(step["public_code"][key], abs=PUBLIC)

@@ -150,8 +150,14 @@ def test_restore_goes_back_to_the_saved_moment() -> None:
 
 def test_heat_and_cold_replace_each_other_and_cleaning_stays() -> None:
     _, texts, _ = play(
-        "cool apple", "go to kitchen", "take apple from counter", "clean apple with sink", "open fridge",
-        "cool apple with fridge", "open microwave", "heat apple with microwave",
+        "cool apple",
+        "go to kitchen",
+        "take apple from counter",
+        "clean apple with sink",
+        "open fridge",
+        "cool apple with fridge",
+        "open microwave",
+        "heat apple with microwave",
     )
     assert "You carry a clean cool apple." in texts[5]
     assert "You carry a clean hot apple." in texts[7]

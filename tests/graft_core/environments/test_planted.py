@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from typing import Any
 
@@ -20,7 +21,7 @@ from graft_core.environments.planted import (
     planted_batch,
 )
 from graft_core.environments.policies import scripted_policy
-from graft_core.environments.tables import compile_world
+from graft_core.environments.tables import Table, compile_world
 from graft_core.fidelity.truth import true_values
 
 Rollouts = dict[tuple[str, str], list[dict[str, Any]]]
@@ -50,8 +51,8 @@ def test_the_truth_is_right_by_the_exact_dynamics(batch: tuple[Rollouts, list[Pl
     rollouts, planted = batch
     for p in planted:
         name = p.group_id.rsplit(" ", 1)[0]
-        world = household(name)
-        table = compile_world(world)
+        table = tabled(name)
+        world = table.world
         value = true_values(table, scripted_policy(table, SKILL, TEMPTING), GAMMA).v
         number = {key: i for i, key in enumerate(table.keys)}
         steps = rollouts[p.group_id, p.rollout_id]
@@ -70,10 +71,15 @@ def test_the_truth_is_right_by_the_exact_dynamics(batch: tuple[Rollouts, list[Pl
         assert p.good_step < p.blunder_step
 
 
+@functools.cache
+def tabled(name: str) -> Table:
+    return compile_world(household(name))
+
+
 def can_succeed(name: str, key: str) -> bool:
     """Whether any sequence of actions from the state leads to success: a search of its own."""
-    world = household(name)
-    table = compile_world(world)
+    table = tabled(name)
+    world = table.world
     seen = {table.states[table.keys.index(key)]}
     front = list(seen)
     while front:
@@ -107,7 +113,8 @@ def test_siblings_visit_the_places_concerned(batch: tuple[Rollouts, list[Planted
             steps[p.blunder_step]["state"],
         ):
             witnesses = {
-                rid for (gid, rid), others in rollouts.items()
+                rid
+                for (gid, rid), others in rollouts.items()
                 if gid == p.group_id and rid != p.rollout_id and any(s["state"] == key for s in others)
             }
             assert len(witnesses) >= WITNESSES

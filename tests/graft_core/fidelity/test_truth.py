@@ -51,8 +51,12 @@ class Chain:
 
 
 def probabilities(table: Table, **shares: float) -> Floats:
-    return np.array([shares.get(action, 1.0) if table.states[s] != "cellar" else 1.0
-                     for s, action in zip(table.pair_state, table.pair_action, strict=True)])
+    return np.array(
+        [
+            shares.get(action, 1.0) if table.states[s] != "cellar" else 1.0
+            for s, action in zip(table.pair_state, table.pair_action, strict=True)
+        ]
+    )
 
 
 def test_three_states_by_pencil() -> None:
@@ -104,9 +108,7 @@ def test_values_agree_with_a_dictionary_program(name: str, options: dict[str, bo
         for s in table.states:
             if world.actions(s):
                 v[s] = sum(
-                    chance[s, a] * gamma * o.probability * v[o.state]
-                    for a in world.actions(s)
-                    for o in world.transitions(s, a)
+                    chance[s, a] * gamma * o.probability * v[o.state] for a in world.actions(s) for o in world.transitions(s, a)
                 )
     exact = true_values(table, policy, gamma)
     assert exact.v == pytest.approx([v[s] for s in table.states], abs=1e-12)

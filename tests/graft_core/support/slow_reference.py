@@ -195,6 +195,11 @@ def by_row(slow: Slow, of_step: Callable[[Step], Any], unknown: Any = float("nan
     return out
 
 
+def at_nodes(slow: Slow, v: dict[Node, Any]) -> list[Any]:
+    """V of the node each step stands in, by row."""
+    return by_row(slow, lambda s: v[s.node])
+
+
 def td(slow: Slow, v: dict[Node, Any], gamma: Any, rewards: str = "outcome") -> list[Any]:
     """[r +] gamma V(s') - V(s) by row."""
     return by_row(slow, lambda s: (s.reward if rewards == "dense" else 0) + gamma * v[s.to] - v[s.node])
@@ -220,7 +225,19 @@ def standardised(
     return [(one - mean) / (std + eps) for one in x]
 
 
-def grouped_standard(slow: Slow, x: list[float], key: Callable[[Step], Hashable], eps: float = 1e-6, ddof: int = 1) -> list[float]:
+def node_centred(slow: Slow, x: list[float]) -> list[float]:
+    """x minus the mean of its node, 0 where the node has no spread; a single instance keeps x."""
+    base = grouped_mean(slow, x, lambda s: s.node)
+    flat = grouped_standard(slow, x, lambda s: s.node)
+    several = Counter(step.node for step in slow.steps if step.outcome is not None)
+    return by_row(
+        slow, lambda s: x[s.row] if several[s.node] == 1 else (0.0 if flat[s.row] == 0 else x[s.row] - base[s.row])
+    )
+
+
+def grouped_standard(
+    slow: Slow, x: list[float], key: Callable[[Step], Hashable], eps: float = 1e-6, ddof: int = 1
+) -> list[float]:
     """x standardised among all known steps with the same key, by row."""
     rows: dict[Hashable, list[int]] = defaultdict(list)
     for step in slow.steps:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from row_batches import batch_of, random_rows, walk
-from slow_reference import build, by_row, max_values, solve
+from slow_reference import at_nodes, build, max_values, solve
 
 import graft_core as gc
 from graft_core.errors import InputError, NotComputableError, UsageError
@@ -49,7 +51,7 @@ def test_against_gaussian_elimination(sinks: str, weighting: str, rewards: str) 
         gamma = (0.3, 0.9, 0.99, 0.999)[seed % 4]
         v = solve(slow, gamma, weighting, rewards)
         found = gc.solve_values(graph, gamma=gamma, weighting=weighting, rewards=rewards)
-        np.testing.assert_allclose(at_steps(batch, found, graph), by_row(slow, lambda s: v[s.node]), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(at_steps(batch, found, graph), at_nodes(slow, v), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("prior", [0.5, 2.0, 100.0])
@@ -61,7 +63,7 @@ def test_prior_against_gaussian_elimination(prior: float, rewards: str) -> None:
         graph = gc.build_graph(batch)
         v = solve(slow, 0.95, "visits", rewards, prior)
         found = gc.solve_values(graph, gamma=0.95, prior=prior, rewards=rewards)
-        np.testing.assert_allclose(at_steps(batch, found, graph), by_row(slow, lambda s: v[s.node]), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(at_steps(batch, found, graph), at_nodes(slow, v), rtol=0, atol=1e-10)
 
 
 def test_prior_pulls_a_rare_node_more_than_a_common_one() -> None:
@@ -79,7 +81,7 @@ def test_max_against_brute_force(rewards: str) -> None:
         graph = gc.build_graph(batch)
         v = max_values(slow, 0.9, rewards)
         found = gc.solve_values(graph, gamma=0.9, weighting="max", rewards=rewards)
-        np.testing.assert_allclose(at_steps(batch, found, graph), by_row(slow, lambda s: v[s.node]), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(at_steps(batch, found, graph), at_nodes(slow, v), rtol=0, atol=1e-10)
 
 
 def test_max_leaves_no_positive_td_credit() -> None:
@@ -141,7 +143,8 @@ def ring(n: int, leave: str | None) -> list[dict[str, object]]:
     """A walk round n states and on through state 0; `leave` is where another rollout wins from."""
     path = " ".join(f"c{i % n}:on" for i in range(n + 1))
     rows = walk("round", path, 0.0, "c1", truncated=True)
-    return rows + (walk("out", f"{leave}:leave", 1.0, "win") if leave else walk("other", "c1:on c2:on", 0.0, "c0", truncated=True))
+    other = walk("other", "c1:on c2:on", 0.0, "c0", truncated=True)
+    return rows + (walk("out", f"c1:on {leave}:leave", 1.0, "win") if leave else other)
 
 
 def test_a_large_component_against_numpy() -> None:
@@ -178,7 +181,7 @@ def test_strong_components_against_networkx() -> None:
         graph = gc.build_graph(batch_of(random_rows(seed, groups=3, states=8)))
         active = ~graph.node_is_sink
         nodes, starts = kernels.strong_components(graph.indptr, graph.edge_dst, np.ones(graph.n_edges, bool), active)
-        found = [frozenset(nodes[a:b].tolist()) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        found = [frozenset(nodes[a:b].tolist()) for a, b in pairwise(starts)]
         peer = nx.DiGraph()
         peer.add_nodes_from(np.flatnonzero(active).tolist())
         inner = active[graph.edge_dst]

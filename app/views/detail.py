@@ -1,0 +1,133 @@
+"""What stands beside the graph: the chosen moment or step in words and small tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from graft_app.views.text import block, count, number, one_line
+from graft_core.credit import estimators
+from graft_core.insight import Findings
+from graft_core.insight.moment import edge_facts, node_facts
+
+
+def _end_sign(success: float) -> str:
+    return "?" if success != success else ("succeeded" if success == 1 else "failed")
+
+
+def _titles(found: Findings) -> tuple[str, str]:
+    known = estimators()
+    a, b = known[found.settings.estimator].title, known[found.settings.baseline].title
+    return (a, b) if a != b else (f"A: {a}", f"B: {b}")
+
+
+def both(found: Findings) -> dict[str, Any]:
+    """Credit A (not normalised) and B per step, by the name of their column."""
+    a, b = _titles(found)
+    return {a: found.credit, b: found.baseline}
+
+
+def _credit_columns(found: Findings) -> dict[str, Any]:
+    return {name: st.column_config.NumberColumn(format="%+.2f", width=76) for name in both(found)}
+
+
+def moment(found: Findings, node: int, value_word: str) -> None:
+    """The panel of a chosen node."""
+    facts = node_facts(found.graph, found.values.v, node, **both(found))
+    st.markdown(f"**{'How rollouts end here' if facts['sink'] else 'Moment'}** · node {node}")
+    block(facts["text"], 1200)
+    left, middle, right = st.columns(3)
+    left.metric(value_word, number(facts["value"]), help="V: value of this node")
+    middle.metric("visits", f"{facts['visits']:,}", help="steps that leave this moment; for an end the rollouts that end there")
+    right.metric(
+        "rollouts",
+        f"{len(facts['rollouts'])}",
+        help=f"{facts['succeeded']} succeeded, {facts['failed']} failed, {facts['unknown']} unknown",
+    )
+    if facts["actions"]:
+        st.dataframe(
+            pd.DataFrame(
+                [
+                    {
+                        "action": one_line(row["action"]),
+                        "count": row["count"],
+                        "then": row["value_after"],
+                        **{name: row[name] for name in both(found)},
+                        "ended": f"{row['succeeded']} ok, {row['failed']} failed",
+                    }
+                    for row in facts["actions"]
+                ]
+            ),
+            hide_index=True,
+            alt="actions taken from this moment",
+            column_config={
+                "count": st.column_config.NumberColumn(width=56, help="how often this action was taken here"),
+                "then": st.column_config.NumberColumn(format="%.2f", width=56, help=f"mean {value_word} after it"),
+                **_credit_columns(found),
+            },
+        )
+    names = ", ".join(f"{one_line(r['rollout_id'], 24)} {_end_sign(r['success'])}" for r in facts["rollouts"][:40])
+    st.text(f"Rollouts through it: {names}" + (" …" if len(facts["rollouts"]) > 40 else ""))
+
+
+def step(found: Findings, edge: int, value_word: str, choose: Callable[[int], None]) -> None:
+    """The panel of a chosen edge; choosing an instance highlights its rollout."""
+    facts = edge_facts(found.graph, found.values.v, edge, **both(found))
+    st.markdown(f"**Step** · {count(facts['count'], 'time')} · edge {edge}")
+    block(facts["action"], 600)
+    left, right = st.columns(2)
+    left.metric(f"{value_word} before", number(facts["value_before"]))
+    right.metric(
+        "after",
+        number(facts["value_after"]),
+        number(facts["value_after"] - facts["value_before"], sign=True),
+        help=f"{value_word} from the moment this step led to",
+    )
+    table = pd.DataFrame(
+        [
+            {
+                "step": f"{one_line(row['rollout_id'], 24)}/{row['step']}",
+                "ended": _end_sign(row["success"]),
+                **{name: row[name] for name in both(found)},
+            }
+            for row in facts["instances"]
+        ]
+    )
+    picked = st.dataframe(
+        table,
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"instances_{edge}",
+        column_config={"step": st.column_config.TextColumn(width=64), "ended": st.column_config.TextColumn(width=76)}
+        | _credit_columns(found),
+        alt="instances of this step",
+    )
+    rows = picked["selection"]["rows"]
+    if rows and rows[0] < len(facts["instances"]):
+        choose(facts["instances"][rows[0]]["row"])
+    if facts["said"] != facts["action"]:
+        with st.expander("What the model said (first instance)"):
+            block(facts["said"])
+    with st.expander("The moment before"):
+        block(facts["text_before"], 1500)
+    with st.expander("The moment after"):
+        block(facts["text_after"], 1500)
+
+
+def nothing(found: Findings, group: int) -> None:
+    """The panel when nothing is chosen."""
+    batch = found.batch
+    here = batch.group == group
+    st.markdown("**Choose a moment or a step in the picture.**")
+    st.caption("Arrow keys walk along steps once the picture has the focus; x flips A and B; Ctrl + wheel zooms.")
+    ended = {sign: int((batch.success[here] == value).sum()) for sign, value in (("succeeded", 1), ("failed", 0))}
+    st.markdown(f"{count(int(here.sum()), 'rollout')}: {ended['succeeded']} succeeded, {ended['failed']} failed")
+    good = found.good[batch.group[batch.step_rollout[found.good]] == group]
+    if good.size:
+        st.caption(
+            f"{count(int(good.size), 'good step')} in this task's failed rollouts; blue edges of failed paths show them."
+        )

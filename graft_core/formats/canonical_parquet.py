@@ -1,0 +1,221 @@
+"""Canonical step file, Parquet, format 1: the rows of the JSONL file as columns, read without looking at single rows.
+
+`metadata` and `tokens` hold JSON text. An `outcome` column that is there says "unknown" where it is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graft_core.errors import InputError
+from graft_core.formats.columns import LARGEST_COUNT, NO_COUNT, Issues, Pools, from_values, intern, json_text
+from graft_core.formats.fields import FIELDS, Field, Plan, likeness
+from graft_core.formats.jsonio import clean_text, dumps, is_json
+from graft_core.formats.registry import Format
+from graft_core.formats.rows import Rows
+from graft_core.formats.source import Head, Source, seekable
+
+
+def detect(head: Head) -> int:
+    """Sure where the columns are those of a canonical step row."""
+    return likeness(set(head.columns)) if head.kind == "parquet" else 0
+
+
+def read(source: Source, rows: Rows) -> None:
+    """Read a whole file."""
+    table = _read_table(source)
+    plan = rows.plan(tuple(table.column_names))
+    if plan.renames:
+        told = ", ".join(f"{old} as {new}" for old, new in plan.renames)
+        rows.warn("aliases_used", f"read {told}", rows.where(1), table.num_rows)
+    add_table(_canonical(table, plan), rows)
+
+
+def _read_table(source: Source) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    try:
+        with seekable(source) as stream:
+            file = pq.ParquetFile(stream)
+            texts = [f.name for f in file.schema_arrow if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+            stream.seek(0)
+            return pq.ParquetFile(stream, read_dictionary=texts).read()
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{source.name}: the Parquet file is broken ({str(error).splitlines()[0][:200]})") from error
+
+
+def _canonical(table: pa.Table, plan: Plan) -> pa.Table:
+    """The table under canonical names, unknown columns moved into the metadata."""
+    names = dict(plan.renames)
+    extras = table.select(list(plan.extras)).to_pylist() if plan.extras else []
+    table = table.drop_columns(list(plan.extras))
+    table = table.rename_columns([names.get(name, name) for name in table.column_names])
+    if extras:
+        given = table.column("metadata").to_pylist() if "metadata" in table.column_names else [None] * len(extras)
+        merged = [_merged(old, {k: v for k, v in new.items() if v is not None}) for old, new in zip(given, extras, strict=True)]
+        if "metadata" in table.column_names:
+            table = table.drop_columns(["metadata"])
+        table = table.append_column("metadata", pa.array(merged, pa.string()))
+    return table
+
+
+def _merged(given: Any, extra: dict[str, Any]) -> str | None:
+    import json
+
+    text = json_text("metadata", given)
+    return dumps({**(json.loads(text) if text else {}), **extra}) if text or extra else None
+
+
+def add_table(table: pa.Table, rows: Rows) -> None:
+    """Add all rows of a table with canonical column names."""
+    n = table.num_rows
+    issues, texts = Issues(), _Texts()
+    columns: dict[str, Any] = {}
+    for spec in FIELDS:
+        if spec.name in table.column_names:
+            column = table.column(spec.name)
+            if column.null_count < n:
+                columns[spec.name] = _column(spec, column, rows.pools, texts, issues)
+    said = np.full(n, "outcome" in table.column_names, dtype=np.bool_)
+    rows.arrow_pools.append(texts.joined())
+    rows.add_block(columns, np.arange(1, n + 1, dtype=np.int64), said, issues, len(rows.arrow_pools))
+
+
+class _Texts:
+    """The distinct texts of the columns of one table, strung together."""
+
+    def __init__(self) -> None:
+        self.parts: list[pa.Array] = []
+        self.size = 0
+
+    def add(self, distinct: pa.Array) -> int:
+        """Keep texts; returns the number of the first."""
+        first = self.size
+        self.parts.append(distinct.cast(pa.large_string()))
+        self.size += len(distinct)
+        return first
+
+    def joined(self) -> pa.Array:
+        return pa.concat_arrays(self.parts) if self.parts else pa.array([], pa.large_string())
+
+
+def _column(spec: Field, column: pa.ChunkedArray, pools: Pools, texts: _Texts, issues: Issues) -> Any:
+    """One column of canonical rows from an Arrow column; odd types go through their Python values."""
+    kind, plain = spec.kind, column.type
+    if kind == "text":
+        indices, distinct = _encoded(_as_texts(column))
+        first = texts.add(distinct)
+        return np.where(indices >= 0, indices + first, -1).astype(np.int32)
+    if kind == "key" and _is_text(plain):
+        indices, distinct = _encoded(column)
+        codes = np.append(intern(pools.keys, distinct.to_pylist()), np.int32(-1))
+        return codes[indices]
+    if kind == "number" and (pa.types.is_floating(plain) or pa.types.is_integer(plain)):
+        return _numbers(spec, column, issues)
+    if kind == "flag" and pa.types.is_boolean(plain):
+        return pc.fill_null(pc.cast(column, pa.int8()), -1).to_numpy().astype(np.int8)
+    if kind == "count" and pa.types.is_integer(plain):
+        values = pc.fill_null(pc.cast(column, pa.int64(), safe=False), NO_COUNT).to_numpy()
+        if np.all((np.abs(values) <= LARGEST_COUNT) | (values == NO_COUNT)):
+            return values
+    if kind == "texts" and pa.types.is_list(plain) and _is_text(plain.value_type):
+        return _lists(column, texts)
+    values = column.to_pylist()
+    if kind == "texts":
+        return _odd_lists(spec, values, texts, issues)
+    if kind == "json" and _is_text(plain):
+        return pa.array([v if v is None or _is_stored(spec, v) else json_text(spec.name, v) for v in values], pa.string())
+    return from_values(spec, values, pools, issues)
+
+
+def _is_stored(spec: Field, text: str) -> bool:
+    return is_json(text) and (spec.name != "metadata" or text[:1] == "{")
+
+
+def _is_text(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A text column; values of another type become their canonical JSON."""
+    if _is_text(column.type):
+        return column
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.string())
+    values: Sequence[Any] = column.to_pylist()
+    return pa.chunked_array(
+        [pa.array([v if v is None or isinstance(v, str) else dumps(v, sort=True) for v in values], pa.large_string())]
+    )
+
+
+def _encoded(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], pa.Array]:
+    """Positions among the distinct texts (-1 = null), and these."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    array = column.unify_dictionaries().combine_chunks()
+    array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+    indices = pc.fill_null(array.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+    return indices, _valid(array.dictionary)
+
+
+def _valid(distinct: pa.Array) -> pa.Array:
+    """The texts, bytes that are no UTF-8 escaped (nulls stay)."""
+    try:
+        distinct.validate(full=True)
+        return distinct
+    except pa.ArrowInvalid:
+        raw = distinct.cast(pa.large_binary() if pa.types.is_large_string(distinct.type) else pa.binary()).to_pylist()
+        return pa.array(
+            [None if v is None else clean_text(v.decode("utf-8", "surrogateescape")) for v in raw], pa.large_string()
+        )
+
+
+def _numbers(spec: Field, column: pa.ChunkedArray, issues: Issues) -> npt.NDArray[np.float64]:
+    values = np.array(pc.fill_null(pc.cast(column, pa.float64(), safe=False), np.nan).to_numpy())
+    odd = ~np.isfinite(values)
+    if odd.any():
+        odd &= np.asarray(column.is_valid())
+        for position in np.flatnonzero(odd).tolist():
+            issues.unusable(spec, position, f"is {values[position]}, expected a finite number")
+        values[odd] = np.nan
+    return values
+
+
+def _lists(column: pa.ChunkedArray, texts: _Texts) -> pa.Array:
+    array = column.combine_chunks()
+    array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+    flat = array.flatten()
+    indices, distinct = _encoded(pa.chunked_array([pc.fill_null(flat.cast(pa.large_string()), "")]))
+    first = texts.add(distinct)
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    return pa.ListArray.from_arrays(offsets, pa.array(indices + first, pa.int32()), mask=array.is_null())
+
+
+def _odd_lists(spec: Field, values: list[Any], texts: _Texts, issues: Issues) -> Any:
+    """Lists of other things than texts, through a pool of their own."""
+    own = Pools()
+    lists = from_values(spec, values, own, issues)
+    first = texts.add(pa.array(list(own.texts), pa.large_string()))
+    if lists is None:
+        return pa.nulls(len(values), pa.list_(pa.int32()))
+    moved = pc.add(lists.values, pa.scalar(first, pa.int32()))
+    return pa.ListArray.from_arrays(lists.offsets, moved, mask=lists.is_null())
+
+
+FORMAT: Final = Format(
+    name="canonical-parquet",
+    meaning="canonical step file (Parquet): the same rows as columns",
+    detected_by="a Parquet file with the columns observation and action, or rollout_id and outcome",
+    unit="row",
+    detect=detect,
+    read=read,
+)

@@ -1,0 +1,133 @@
+"""Compiled loops of the shuffle test: one graph, many outcome vectors side by side (columns)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+DENSE_LIMIT = 1500  # one factorisation serves all columns, so larger components than for one vector pay
+SETTLED = 1e-13  # sweeps stop when nothing moves more than this times (1 - gamma) / gamma
+
+
+@njit(cache=True, nogil=True)
+def _gather(u: int, place: Ints, indptr: Ints, edge_dst: Ints, weight: Floats, gamma: float, v: Floats, out: Floats) -> float:
+    """Add what flows into u from nodes outside its component (place -1) to `out`; returns the weight of its own loop."""
+    own = 0.0
+    for e in range(indptr[u], indptr[u + 1]):
+        w = weight[e]
+        if w == 0.0:
+            continue
+        d = edge_dst[e]
+        if d == u:
+            own += w
+        elif place[d] < 0:
+            for s in range(out.size):
+                out[s] += gamma * w * v[d, s]
+    return own
+
+
+@njit(cache=True, nogil=True)
+def _dense(members: Ints, place: Ints, indptr: Ints, edge_dst: Ints, weight: Floats, gamma: float, v: Floats) -> None:
+    """Solve one component for every column with one factorisation."""
+    k = members.size
+    a = np.eye(k)
+    b = np.empty((k, v.shape[1]))
+    for i in range(k):
+        u = members[i]
+        b[i, :] = v[u, :]
+        _gather(u, place, indptr, edge_dst, weight, gamma, v, b[i])
+        for e in range(indptr[u], indptr[u + 1]):
+            j = place[edge_dst[e]]
+            if weight[e] != 0.0 and j >= 0:
+                a[i, j] -= gamma * weight[e]
+    x = np.linalg.solve(a, b)
+    for i in range(k):
+        v[members[i], :] = x[i, :]
+
+
+@njit(cache=True, nogil=True)
+def _sweeps(members: Ints, place: Ints, indptr: Ints, edge_dst: Ints, weight: Floats, gamma: float, v: Floats) -> bool:
+    """Gauss-Seidel inside one large component, all columns at once (gamma below 1)."""
+    k, width = members.size, v.shape[1]
+    b = np.empty((k, width))
+    for i in range(k):
+        b[i, :] = v[members[i], :]
+        _gather(members[i], place, indptr, edge_dst, weight, gamma, v, b[i])
+    for i in range(k):
+        v[members[i], :] = 0.0
+    new = np.empty(width)
+    for _ in range(int(np.log(1e-18) / np.log(gamma)) + 1000):
+        change, size = 0.0, 1.0
+        for i in range(k):
+            u, own = members[i], 0.0
+            new[:] = b[i, :]
+            for e in range(indptr[u], indptr[u + 1]):
+                w, d = weight[e], edge_dst[e]
+                if w == 0.0 or place[d] < 0:
+                    continue
+                if d == u:
+                    own += w
+                else:
+                    for s in range(width):
+                        new[s] += gamma * w * v[d, s]
+            for s in range(width):
+                x = new[s] / (1.0 - gamma * own)
+                change = max(change, abs(x - v[u, s]))
+                size = max(size, abs(x))
+                v[u, s] = x
+        if change <= SETTLED * size * max((1.0 - gamma) / gamma, 1e-3):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def solve_columns(nodes: Ints, starts: Ints, indptr: Ints, edge_dst: Ints, weight: Floats, gamma: float, v: Floats) -> bool:
+    """V = constant + gamma * weight V for every column; `v` holds the constants and receives the values.
+
+    nodes, starts: strongly connected components in reverse topological order. Returns False where sweeps did not settle.
+    """
+    place = np.full(v.shape[0], -1, np.int64)
+    for c in range(starts.size - 1):
+        members = nodes[starts[c] : starts[c + 1]]
+        if members.size == 1:
+            u = members[0]
+            own = _gather(u, place, indptr, edge_dst, weight, gamma, v, v[u])
+            v[u, :] /= 1.0 - gamma * own
+            continue
+        for i in range(members.size):
+            place[members[i]] = i
+        settled = True
+        if members.size <= DENSE_LIMIT or gamma == 1.0:
+            _dense(members, place, indptr, edge_dst, weight, gamma, v)
+        else:
+            settled = _sweeps(members, place, indptr, edge_dst, weight, gamma, v)
+        for i in range(members.size):
+            place[members[i]] = -1
+        if not settled:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def tally(
+    credit: Floats, starts: Ints, rollout: Ints, failed: Bools, tolerance: float, count: Ints, listed: Bools
+) -> None:
+    """Count good steps of failed rollouts per column, and mark where each class is listed.
+
+    credit [C, S]; the steps of class c belong to rollouts rollout[starts[c]:starts[c + 1]]; failed [R, S].
+    Adds to count [S]; fills listed [C, S]: credit > tolerance and some step of the class in a failed rollout.
+    """
+    for c in range(credit.shape[0]):
+        for s in range(credit.shape[1]):
+            listed[c, s] = False
+        for k in range(starts[c], starts[c + 1]):
+            r = rollout[k]
+            for s in range(credit.shape[1]):
+                if failed[r, s] and credit[c, s] > tolerance:
+                    count[s] += 1
+                    listed[c, s] = True

@@ -1,0 +1,46 @@
+"""Settings: their words, their defaults, and what they refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from graft_core.errors import UsageError
+from graft_core.settings import LOOK, Settings, train
+
+
+def test_words_round_trip() -> None:
+    settings = LOOK.with_options(
+        rules=("exact", "history:2"), sinks="merge", prior=2.0, estimator="graft", lam=0.25, ddof=0, reach="distinct"
+    )
+    words = settings.to_words()
+    assert words["rules"] == "exact+history:2"
+    assert words["lam"] == "0.25"
+    assert Settings.from_words(words) == settings
+    assert LOOK.to_words() == {}
+
+
+def test_an_option_reaches_only_the_estimators_that_have_it() -> None:
+    settings = LOOK.with_options(lam=0.5, gamma=0.9)
+    assert settings.options_for("grpo") == {}
+    assert settings.options_for("path_gae") == {"lam": 0.5, "gamma": 0.9}
+    assert LOOK.resolved("gigpo")["gamma"] == 0.95
+    assert settings.resolved("gigpo")["gamma"] == 0.9
+
+
+def test_none_takes_an_option_back() -> None:
+    assert LOOK.with_options(lam=0.5).with_options(lam=None) == LOOK
+
+
+def test_presets() -> None:
+    assert (LOOK.estimator, LOOK.baseline) == ("graft_td", "grpo")
+    resolved = train().resolved("graft")
+    assert (resolved["reach"], resolved["lam"], resolved["normalise"]) == ("path", 0.95, "mean_std")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [{"lam": "2"}, {"sinks": "drain"}, {"a": "b"}, {"rules": "nope"}, {"estimator": "nope"}, {"actions": "nope"}, {"eps": "x"}],
+)
+def test_unknown_words_are_refused(words: dict[str, str]) -> None:
+    with pytest.raises(UsageError):
+        Settings.from_words(words)
