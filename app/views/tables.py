@@ -17,40 +17,46 @@ def step_name(rollout_id: str, step: int) -> str:
     return f"{rollout_id}/{step}"
 
 
+def _short(value_word: str) -> str:
+    return "chance" if value_word.startswith("chance") else "score"
+
+
 def steps_table(rows: list[dict[str, Any]], a: str, b: str, value_word: str) -> pd.DataFrame:
-    """Rows of `Findings.rows` with screen names, texts on one line."""
-    titles = estimators()
-    short = "chance" if value_word.startswith("chance") else "score"
-    return pd.DataFrame(
-        {
-            "task": [one_line(r["group_id"], 40) for r in rows],
-            "step": [step_name(one_line(r["rollout_id"], 24), r["step"]) for r in rows],
-            "what the agent did": [one_line(r["action"]) for r in rows],
-            f"{short} before": [r["value_before"] for r in rows],
-            f"{short} after": [r["value_after"] for r in rows],
-            titles[b].title: [r["baseline"] for r in rows],
-            titles[a].title: [r["credit"] for r in rows],
-            "seen by": [f"{r['seen_by']} of {r['of']}" for r in rows],
-        }
-    )
+    """Rows of `Findings.merged_rows` with screen names, texts on one line; a row can stand for several steps."""
+    titles, short = estimators(), _short(value_word)
+    columns: dict[str, list[Any]] = {
+        "task": [one_line(r["group_id"], 40) for r in rows],
+        "step": [step_name(one_line(r["rollout_id"], 24), r["step"]) for r in rows],
+        "times": [r["count"] for r in rows],
+        "what the agent did": [one_line(r["action"]) for r in rows],
+        f"{short} before": [r["value_before"] for r in rows],
+        f"{short} after": [r["value_after"] for r in rows],
+        titles[b].title: [r["baseline"] for r in rows],
+        f"{titles[a].title}{' ' if a == b else ''}": [r["credit"] for r in rows],
+        "seen by": [f"{r['seen_by']} of {r['of']}" for r in rows],
+    }
+    if rows and "trust" in rows[0]:
+        columns["beyond luck"] = [r["trust"] for r in rows]
+    return pd.DataFrame(columns)
 
 
 def column_config(a: str, b: str, value_word: str) -> dict[str, Any]:
     """Number formats and the plain-words tooltips of the columns."""
-    titles = estimators()
-    short = "chance" if value_word.startswith("chance") else "score"
-    number = st.column_config.NumberColumn
+    titles, short = estimators(), _short(value_word)
+    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     return {
-        "task": st.column_config.TextColumn(width="small"),
-        "step": st.column_config.TextColumn(width="small", help="rollout / step"),
-        "what the agent did": st.column_config.TextColumn(width="medium"),
-        f"{short} before": number(format="%.2f", width="small", help=f"{value_word} from the moment before the step (V)"),
-        f"{short} after": number(format="%.2f", width="small", help=f"{value_word} from the moment the step led to (V)"),
-        titles[b].title: number(format="%+.2f", width="small", help=f"credit B: {titles[b].meaning}"),
-        titles[a].title: number(format="%+.3f", width="small", help=f"credit A, not normalised: {titles[a].meaning}"),
-        "seen by": st.column_config.TextColumn(
-            width="small", help="rollouts of known outcome that left this moment, of all in the task"
+        "task": text(width=110),
+        "step": text(width=70, help="rollout / step; the first of the steps this row stands for"),
+        "times": number(width=52, help="how many steps of failed rollouts are this same action at this same moment"),
+        "what the agent did": text(width=250),
+        f"{short} before": number(format="%.2f", width=104, help=f"{value_word} from the moment before the step (V)"),
+        f"{short} after": number(format="%.2f", width=92, help=f"{value_word} from the moment the step led to (V)"),
+        titles[b].title: number(format="%+.2f", width=76, help=f"credit B: {titles[b].meaning}"),
+        f"{titles[a].title}{' ' if a == b else ''}": number(
+            format="%+.2f", width=84, help=f"credit A, not normalised: {titles[a].meaning}"
         ),
+        "seen by": text(width=72, help="rollouts of known outcome that left this moment, of all in the task"),
+        "beyond luck": text(width=96, help="whether the credit stands out when outcomes are dealt at random among the rollouts"),
     }
 
 

@@ -4,7 +4,7 @@ They use the rollouts of one file, all of one task set, and two habits of such s
 - **start**: all rollouts begin on the same page. Where one observation is the first of at least a third of the rollouts
   and more often first than any other, it is the usual start; a rollout with another first observation is doubtful.
 - **end**: an action that earns the outcome ends the rollout. Where all rewarded steps of the file execute the same
-  action, that action ends rollouts; a rollout in which it stands before the last step is doubtful.
+  action (up to case), that action ends rollouts; a rollout in which it stands before the last step is doubtful.
 Neither proves that the other rollouts are in order.
 """
 
@@ -38,13 +38,14 @@ def order_doubts(
 ) -> Doubts:
     """Test the rollouts of one file; each argument holds one list per rollout, one entry per step."""
     usual, ending = usual_start(observations), ending_action(actions, rewards)
+    plain = [[action.casefold() for action in done] for done in actions]
     start = [i for i, seen in enumerate(observations) if usual is not None and seen and seen[0] != usual]
-    end = [i for i, done in enumerate(actions) if ending is not None and ending in done[:-1]]
+    end = [i for i, done in enumerate(plain) if ending is not None and ending in done[:-1]]
     return Doubts(tuple(start), tuple(end), usual, ending)
 
 
 def usual_start(observations: Sequence[Sequence[str]]) -> str | None:
-    """The observation that most rollouts begin with, if it is common enough and also seen elsewhere in rollouts."""
+    """The observation that most rollouts begin with, if it is common enough."""
     firsts = Counter(seen[0] for seen in observations if seen)
     if sum(firsts.values()) < FEWEST_ROLLOUTS:
         return None
@@ -54,9 +55,9 @@ def usual_start(observations: Sequence[Sequence[str]]) -> str | None:
 
 
 def ending_action(actions: Sequence[Sequence[str]], rewards: Sequence[Sequence[float | None]]) -> str | None:
-    """The one action that all rewarded steps execute, if there are rewarded steps and it is one action."""
+    """The one action (case folded) that all rewarded steps execute, if there are rewarded steps and it is one action."""
     rewarded = Counter(
-        action
+        action.casefold()
         for done, earned in zip(actions, rewards, strict=True)
         for action, reward in zip(done, earned, strict=True)
         if reward

@@ -133,6 +133,22 @@ class Source:
                 break
         return tuple(records)
 
+    def _block(self, stream: BinaryIO) -> bytes:
+        """The next bytes of a stream, also the last ones before a compressed stream breaks off."""
+        parts: list[bytes] = []
+        missing = BLOCK_BYTES
+        while missing > 0 and "torn" not in self.memo:
+            try:
+                part = stream.read1(missing)  # type: ignore[attr-defined]
+            except DECOMPRESS_ERRORS as error:
+                self.memo["torn"] = str(error)
+                break
+            if not part:
+                break
+            parts.append(part)
+            missing -= len(part)
+        return b"".join(parts)
+
     def lines(self) -> Iterator[tuple[int, list[bytes]]]:
         """Blocks of whole lines with the number of the first; ends quietly where a compressed stream is cut off.
 
@@ -141,11 +157,7 @@ class Source:
         number, parts = 1, []
         with self.open() as stream:
             while True:
-                try:
-                    block = stream.read(BLOCK_BYTES)
-                except DECOMPRESS_ERRORS as error:
-                    self.memo["torn"] = str(error)
-                    block = b""
+                block = self._block(stream)
                 if not block:
                     break
                 cut = block.rfind(b"\n")

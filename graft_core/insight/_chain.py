@@ -13,7 +13,7 @@ from graft_core.rollouts import BoolArray, FloatArray, IntArray
 from graft_core.values import Values
 from graft_core.values.solve import active_nodes, edge_rewards, edge_weights
 
-DENSE_LIMIT = 600
+DENSE_LIMIT = 120
 FACTOR_LIMIT = 2000
 """Largest cycle of states that is factorised sparsely; larger ones are solved by iteration."""
 

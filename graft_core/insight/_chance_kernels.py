@@ -131,3 +131,49 @@ def tally(
                 if failed[r, s] and credit[c, s] > tolerance:
                     count[s] += 1
                     listed[c, s] = True
+
+
+@njit(cache=True, nogil=True)
+def noise(
+    bounds: Ints, parts: Ints, nodes: Ints, starts: Ints, indptr: Ints, edge_dst: Ints, weight: Floats, gamma: float,
+    rows: Ints, source: Ints, entries: Ints, target: Ints, share: Floats, variance: Floats, limit: int, signs: Floats,
+    out: Floats, own: Floats,
+) -> None:
+    """Variance of each credit, sum_w g_w^2 variance_w with g = gamma sum_k share_k M[target_k] - M[source], M = (I - gamma W)^-1.
+
+    Everything is sorted by group: nodes bounds[i]:bounds[i + 1], components parts[i]:parts[i + 1], credits
+    rows[i]:rows[i + 1]. Credit c goes to target/share entries[c]:entries[c + 1] (no entry: an end). variance [N, S] of one
+    backup at each node; out [C, S]; own [C] is g at the source. Groups of more than `limit` nodes use random signs [K, N]
+    instead of M: the mean over k of (gamma sum share x[target] - x[source])^2 with x = M (signs_k sqrt(variance)).
+    """
+    for i in range(bounds.size - 1):
+        a, b, width = bounds[i], bounds[i + 1], variance.shape[1]
+        k = b - a
+        here = starts[parts[i] : parts[i + 1] + 1]
+        members = nodes[here[0] : here[-1]] - a
+        cut = here - here[0]
+        ptr = indptr[a : b + 1] - indptr[a]
+        dst = edge_dst[indptr[a] : indptr[b]] - a
+        w = weight[indptr[a] : indptr[b]]
+        if k <= limit:
+            m = np.eye(k)
+            solve_columns(members, cut, ptr, dst, w, gamma, m)
+            for first in range(rows[i], rows[i + 1], 512):
+                last = min(first + 512, rows[i + 1])
+                g = np.zeros((last - first, k))
+                for c in range(first, last):
+                    for e in range(entries[c], entries[c + 1]):
+                        g[c - first] += gamma * share[e] * m[target[e] - a]
+                    g[c - first] -= m[source[c] - a]
+                    own[c] = g[c - first, source[c] - a]
+                out[first:last] = np.dot(g * g, np.ascontiguousarray(variance[a:b]))
+            continue
+        for t in range(signs.shape[0]):
+            x = np.sqrt(variance[a:b]) * np.expand_dims(signs[t, a:b], 1)
+            solve_columns(members, cut, ptr, dst, w, gamma, x)
+            for c in range(rows[i], rows[i + 1]):
+                for s in range(width):
+                    moved = -x[source[c] - a, s]
+                    for e in range(entries[c], entries[c + 1]):
+                        moved += gamma * share[e] * x[target[e] - a, s]
+                    out[c, s] += moved * moved / signs.shape[0]

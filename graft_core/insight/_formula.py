@@ -19,9 +19,10 @@ from graft_core.settings import Settings
 from graft_core.values import Values
 
 MINUS, TIMES = "−", "×"
-FEWEST, MOST = 2, 6  # digits behind the point
+FEWEST, ENOUGH, MOST = 2, 4, 6  # digits behind the point
 TERMS = 3  # terms of a sum that are written out
 AGREES = 1e-6
+UNSEEN = 1e-4  # an eps this small beside what it is added to is not written out
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,9 @@ class Formula:
     """How a credit came about.
 
     symbols: the formula in symbols. text: the same with this step's numbers, "0.99 × 0.62 − 0.31 = +0.30"; as many
-    digits as it takes that the printed numbers give the printed result. numbers: the unrounded numbers by name. note: what the
-    text leaves out, plain words. exact: False where the text only states the result (no breakdown for this estimator).
+    digits as it takes that the printed numbers give the printed result (else "≈"), an eps that cannot be seen left out.
+    numbers: the unrounded numbers by name. note: what the text leaves out, plain words. exact: False where the text
+    only states the result (no breakdown for this estimator).
     """
 
     estimator: str
@@ -129,11 +131,14 @@ def formula(case: Case) -> Formula:
 
 
 def _fitting(result: float, left: Callable[[int], str], worked_out: Callable[[int], float]) -> str:
-    """Text with the fewest digits on the left whose printed numbers give the printed result."""
+    """Text with the fewest digits on the left whose printed numbers give the printed result; "≈" where four do not."""
     shown = result_digits(result)
     near = 0.5 * 10.0**-shown
-    fits = (d for d in range(FEWEST, MOST + 1) if abs(round(worked_out(d), shown) - round(result, shown)) < near)
-    return f"{left(next(fits, MOST))} = {signed(result, shown)}"
+    fits = (d for d in range(FEWEST, ENOUGH + 1) if abs(round(worked_out(d), shown) - round(result, shown)) < near)
+    digits = next(fits, None)
+    if digits is None:
+        return f"{left(max(FEWEST + 1, shown))} ≈ {signed(result, shown)}"
+    return f"{left(digits)} = {signed(result, shown)}"
 
 
 def _td(case: Case) -> Part:
@@ -240,7 +245,7 @@ def normalised(case: Case, plain: FloatArray) -> Formula:
         numbers = {"credit": own, "eps": eps}
         made = (
             "A / (|A| + eps)",
-            lambda d: f"{number(own, d)} / ({number(abs(own), d)} + {eps:g})",
+            lambda d: f"{number(own, d)} / {_with_eps(abs(own), eps, d)}",
             lambda d: 0.0 if zero else own / (abs(own) + eps),
             numbers,
             "the only step that leaves this moment: only its sign is left",
@@ -248,6 +253,10 @@ def normalised(case: Case, plain: FloatArray) -> Formula:
     if made is None or abs(made[2](15) - result) > AGREES * max(1.0, abs(result)):
         return Formula(case.name, title, "", signed(result), result, note="as before normalising", exact=False)
     return Formula(case.name, title, made[0], _fitting(result, made[1], made[2]), result, made[3], made[4])
+
+
+def _with_eps(x: float, eps: float, digits: int) -> str:
+    return f"({number(x, digits)} + {eps:g})" if eps > UNSEEN * x else number(x, digits)
 
 
 def _standard(x: float, among: FloatArray, mode: str, eps: float, ddof: int, of: str) -> Part:
@@ -264,7 +273,7 @@ def _standard(x: float, among: FloatArray, mode: str, eps: float, ddof: int, of:
         return top, lambda d: f"{number(x, d)} {MINUS} {bracketed(mean, d)}", difference, numbers, of
     return (
         f"({top}) / (std + eps)",
-        lambda d: f"({number(x, d)} {MINUS} {bracketed(mean, d)}) / ({number(std, d)} + {eps:g})",
+        lambda d: f"({number(x, d)} {MINUS} {bracketed(mean, d)}) / {_with_eps(std, eps, d)}",
         lambda d: (round(x, d) - round(mean, d)) / (round(std, d) + eps),
         numbers,
         f"mean and standard deviation over {of}",

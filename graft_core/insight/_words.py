@@ -16,7 +16,7 @@ MESSAGE: Final = "(message)"
 NO_ACTION: Final = "(no action)"
 
 _VERB_LENGTH = 40
-_ERROR_LENGTH = 60
+_ERROR_LENGTH = 80
 _NAME_KEYS = ("name", "tool", "tool_name", "function", "action", "command")
 _LEADING = re.compile(r"[<\[({`*#>\"'\s]*([^\W\d_][\w.\-/]*)")
 _DIGITS = re.compile(r"\d+")
@@ -68,13 +68,13 @@ def _json_name(text: str) -> str:
 
 
 def _is_prose(text: str) -> bool:
-    """Whether a text speaks to a person: five words or more, nearly all of letters, written as a sentence."""
+    """Whether a text speaks to a person: five words or more, most of letters only, written as a sentence."""
     words = text[:400].split()
     if len(words) < 5:
         return False
     spoken = sum(word.strip("*#.,:;!?()\"'`-–—’$").replace("'", "").replace("’", "").isalpha() for word in words)
     sentence = text[0].isupper() or text[0] in "*#\"'" or text.rstrip()[-1] in ".?!"
-    return sentence and spoken >= 0.6 * len(words)
+    return sentence and spoken >= 0.5 * len(words)
 
 
 def error_text(observation: str) -> str:

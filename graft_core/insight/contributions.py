@@ -8,7 +8,7 @@ executed step contributes its own reward, weighted by how often its edge is expe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -236,41 +236,57 @@ def influence(findings: Findings, position: int, most: int = MOST_LEFT_OUT) -> I
         return Influence(missing="the rollout's outcome is unknown, so the step has no credit")
     row = int(batch.step_rollout[position])
     view = group_view(graph, int(batch.group[row]))
-    parts = step_contributions(graph, values, position)
-    chosen = sorted({part.row for part in parts[:most]} | {row})
+    known = view.rollouts[batch.known[view.rollouts]].tolist()
+    chosen = known if len(known) <= most else _weightiest(findings, position, most)
     now = float(findings.credit[position])
+    leave = _Leave(view, values, settings, settings.resolved(name), position, row, now)
     try:
-        left = [_left_out(view, values, settings, position, other, row, now) for other in chosen]
+        left = [leave.out(other) for other in chosen]
     except GraftError as error:
         return Influence(missing=str(error), complete=False)
     left.sort(key=lambda one: (math.isnan(one.change), -abs(one.change), one.row))
     first = left[0] if left and abs(left[0].change) > SIGN_TOLERANCE else None
     own = next(one for one in left if one.own)
     alone = math.isnan(own.value_before) or math.isnan(own.value_after)
-    return Influence(tuple(left), first, alone, len(chosen) == len(parts))
+    return Influence(tuple(left), first, alone, len(chosen) == len(known))
 
 
-def _left_out(
-    view: GroupView, values: Values, settings: Settings, position: int, other: int, row: int, now: float
-) -> LeftOut:
-    less = without(view.graph, view.rollout(other))
-    step = view.step(position)
-    resolved = settings.resolved(settings.estimator)
-    again = solve_values(less, values.gamma, values.weighting, values.rewards, values.solver, values.prior)
-    before, after = float(again.v[less.src[step]]), float(again.v[less.dst[step]])
-    if settings.estimator == "graft_td":
-        credit = _td(less, again, step, resolved["per"], view.graph.batch.reward)
-    elif other == row:
-        credit = math.nan
-    else:
-        options = settings.options_for(settings.estimator)
-        credits_ = estimate(less.batch, settings.estimator, graph=less, **settings.value_words, **options)
-        credit = float(credits_[less.batch.to_rows(np.arange(less.batch.n_steps)) == step][0])
-    batch = view.graph.batch
-    local = view.rollout(other)
-    return LeftOut(
-        other, batch.rollout_ids[local], float(batch.outcome[local]), other == row, before, after, credit, credit - now
-    )
+def _weightiest(findings: Findings, position: int, most: int) -> list[int]:
+    """Rows of the rollouts that contribute most to the two values around a step, its own among them."""
+    parts = step_contributions(findings.graph, findings.values, position)
+    own = [part.row for part in parts if part.own]
+    return sorted({*(part.row for part in parts[: most - 1]), *own})
+
+
+@dataclass(frozen=True, eq=False)
+class _Leave:
+    """What stays the same while rollouts are left out in turn."""
+
+    view: GroupView
+    values: Values
+    settings: Settings
+    resolved: Mapping[str, Any]
+    position: int
+    own: int
+    now: float
+
+    def out(self, other: int) -> LeftOut:
+        whole, values, settings = self.view.graph, self.values, self.settings
+        local, step = self.view.rollout(other), self.view.step(self.position)
+        less = without(whole, local)
+        again = solve_values(less, values.gamma, values.weighting, values.rewards, values.solver, values.prior)
+        before, after = float(again.v[less.src[step]]), float(again.v[less.dst[step]])
+        if settings.estimator == "graft_td":
+            credit = _td(less, again, step, self.resolved["per"], whole.batch.reward)
+        elif other == self.own:
+            credit = math.nan
+        else:
+            options = settings.options_for(settings.estimator)
+            rows = estimate(less.batch, settings.estimator, graph=less, **settings.value_words, **options)
+            credit = float(rows[less.batch.order[step]])
+        outcome = float(whole.batch.outcome[local])
+        name = whole.batch.rollout_ids[local]
+        return LeftOut(other, name, outcome, other == self.own, before, after, credit, credit - self.now)
 
 
 def _td(graph: TrajectoryGraph, values: Values, step: int, per: str, reward: FloatArray) -> float:

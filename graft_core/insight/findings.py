@@ -70,6 +70,19 @@ class Findings:
             )
         return rows
 
+    def merged_rows(self, positions: IntArray) -> list[dict[str, Any]]:
+        """The same, with equal moment and action as one row: `count` and `steps` say which steps it stands for."""
+        edges = self.graph.edge[positions]
+        first = np.sort(np.unique(edges, return_index=True)[1])
+        rows = self.rows(positions[first])
+        for row in rows:
+            same = positions[edges == row["edge"]]
+            row["count"] = int(same.size)
+            row["steps"] = [
+                (self.batch.rollout_ids[int(self.batch.step_rollout[p])], int(self.batch.step_index[p])) for p in same.tolist()
+            ]
+        return rows
+
     def table(self) -> pd.DataFrame:
         """The good steps as a data frame, best first."""
         import pandas as pd

@@ -21,6 +21,8 @@ from graft_core.values import solve_values
 
 __all__ = ["Formula", "Path", "Paths", "Sentence", "Why", "position_of_row", "why"]
 
+WORTH_SAYING = 0.1  # a rollout that changes the credit by less than this share of it is not mentioned
+
 
 @dataclass(frozen=True)
 class Sentence:
@@ -177,7 +179,8 @@ def _reached(reached: Ended) -> Sentence:
     if reached.rollouts == 1:
         return Sentence("Only this rollout was ever in this moment: one witness.")
     if reached.known == reached.rollouts:
-        return Sentence(f"{reached.rollouts} rollouts reached this moment; {reached.succeeded} of them succeeded.")
+        some = {0: "none", reached.rollouts: "all"}.get(reached.succeeded, str(reached.succeeded))
+        return Sentence(f"{reached.rollouts} rollouts reached this moment; {some} of them succeeded.")
     if not reached.known:
         return Sentence(f"{reached.rollouts} rollouts reached this moment; how they ended is unknown.")
     return Sentence(
@@ -207,6 +210,8 @@ def _left(findings: Findings, position: int, left: Influence, reached: Ended) ->
     if left.undefined_without_own or not others or left.most is None:
         return []
     most, now = left.most, float(findings.credit[position])
+    if abs(most.change) < WORTH_SAYING * abs(now):
+        return []
     who = "its own evidence" if most.own else "rollout {rollout}"
     return [
         Sentence(

@@ -7,6 +7,7 @@ from numba import njit
 
 DENSE_LIMIT = 200  # components up to this size are solved densely
 DENSE_LIMIT_UNDISCOUNTED = 2000  # with gamma = 1, where sweeps have no sound stop
+ROUNDING = 4 * np.finfo(np.float64).eps  # sweeps cannot settle below this, relative to the values' size
 NO_EXIT, TOO_LARGE, NOT_CONVERGED = 1, 2, 3
 
 
@@ -120,7 +121,7 @@ def _sweeps(members, indptr, edge_dst, weight, constant, gamma, v, tolerance):
             change = max(change, abs(new - v[u]))
             size = max(size, abs(new))
             v[u] = new
-        if change <= tolerance * size * (1.0 - gamma) / gamma:
+        if change <= size * max(tolerance * (1.0 - gamma) / gamma, ROUNDING):
             return True
     return False
 
@@ -193,7 +194,7 @@ def max_backup(nodes, indptr, edge_dst, use, reward, gamma, v, tolerance):
             change = max(change, abs(best - v[u]))
             size = max(size, abs(best))
             v[u] = best
-        if change <= tolerance * size * (1.0 - gamma) / gamma:
+        if change <= size * max(tolerance * (1.0 - gamma) / gamma, ROUNDING):
             return True
     return False
 
@@ -232,3 +233,21 @@ def backward_hops(src, dst, use, goal):
                 queue[tail] = u
                 tail += 1
     return hops
+
+
+@njit(cache=True, nogil=True)
+def sweep(order, indptr, edge_dst, use, weight, reward, constant, maximum, gamma, source, v):
+    """One Bellman backup of the nodes in `order` from `source` into `v` (the same array: in place); max|dV|."""
+    change = 0.0
+    for u in order:
+        new = -np.inf if maximum else constant[u]
+        for e in range(indptr[u], indptr[u + 1]):
+            if not use[e]:
+                continue
+            if maximum:
+                new = max(new, reward[e] + gamma * source[edge_dst[e]])
+            else:
+                new += gamma * weight[e] * source[edge_dst[e]]
+        change = max(change, abs(new - v[u]))
+        v[u] = new
+    return change

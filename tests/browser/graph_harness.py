@@ -132,7 +132,7 @@ def main() -> None:
         graph_view(structure, inks, pick, key="g", path=path, height=size, on_flip=flipped)
         if asked.get("panels") == "2":
             other = paint(structure, 1 - v, -a, limit=1.0)
-            graph_view(structure, other, selected("g", structure), key="h", with_library=False)
+            graph_view(structure, other, selected("g", structure), key="h", height=size, with_library=False)
     chosen = selected("g", structure)
     st.text(f"selected: {chosen['kind']} {chosen['id']}" if chosen else "selected: nothing")
     st.text(f"flips: {st.session_state.get('flips', 0)}")

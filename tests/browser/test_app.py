@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import graft_sample_data
 from playwright.sync_api import Page, expect
 
 import graft_core as gc
+import graft_sample_data
 
 FIND_PICTURE = """() => {
   const found = [];

@@ -17,9 +17,19 @@ function isLoop(structure, at) {
   return structure.from[at] === structure.to[at];
 }
 
+// A self loop is a circle around a point on the node's border; several stand around the node.
+function loopCircle(structure, at) {
+  const node = structure.from[at], size = structure.size[node];
+  const angle = Math.PI / 4 + (structure.curve[at] * Math.PI) / 3;
+  return { x: structure.x[node] + size * Math.cos(angle), y: structure.y[node] - size * Math.sin(angle), radius: size * 0.9 + 3, angle };
+}
+
 function edgeMiddle(structure, at) {
   const [from, to] = endsOf(structure, at);
-  if (isLoop(structure, at)) return from;
+  if (isLoop(structure, at)) {
+    const { x, y, radius, angle } = loopCircle(structure, at);
+    return { x: x + radius * Math.cos(angle), y: y - radius * Math.sin(angle) };
+  }
   const via = controlPoint(structure, at);
   return { x: (from.x + 2 * via.x + to.x) / 4, y: (from.y + 2 * via.y + to.y) / 4 };
 }
@@ -27,9 +37,9 @@ function edgeMiddle(structure, at) {
 function traceEdge(ctx, structure, at) {
   const [from, to] = endsOf(structure, at);
   if (isLoop(structure, at)) {
-    const radius = structure.size[structure.from[at]] * 1.6;
-    ctx.moveTo(from.x + radius, from.y);
-    ctx.arc(from.x, from.y, radius, 0, 2 * Math.PI);
+    const { x, y, radius } = loopCircle(structure, at);
+    ctx.moveTo(x + radius, y);
+    ctx.arc(x, y, radius, 0, 2 * Math.PI);
     return;
   }
   const via = controlPoint(structure, at);

@@ -118,7 +118,7 @@ function labelNode(panel, ctx, room, at, spot, must) {
 
 function labelEdge(panel, ctx, room, at, scale, origin, must) {
   const text = panel.structure.edgeLabel[at];
-  if (!text || isLoop(panel.structure, at)) return;
+  if (!text) return;
   const middle = edgeMiddle(panel.structure, at);
   const x = origin.x + middle.x * scale, y = origin.y + middle.y * scale - LABEL_SIZE / 2 - 2;   // above the line
   const half = measure(panel, ctx, text) / 2 + 2, tall = LABEL_SIZE / 2 + 2;

@@ -65,12 +65,11 @@ function edgeInk(structure, theme, at, number, boost) {
 }
 
 function edgeItem(structure, theme, at, number, boost) {
-  const loop = structure.from[at] === structure.to[at];
   return {
     id: structure.edge[at], from: structure.node[structure.from[at]], to: structure.node[structure.to[at]],
     width: structure.width[at] * boost, title: plainText(structure.edgeTip[at]),
     ...edgeInk(structure, theme, at, number, boost),
-    ...(loop ? selfLoop(structure, at) : { smooth: bend(structure.curve[at]) }),
+    ...(isLoop(structure, at) ? selfLoop(structure, at) : { smooth: bend(structure.curve[at]) }),
   };
 }
 
@@ -80,9 +79,8 @@ function bend(curve) {
 }
 
 function selfLoop(structure, at) {
-  const size = structure.size[structure.from[at]];
-  const angle = Math.PI / 4 + (structure.curve[at] * Math.PI) / 3;
-  return { selfReference: { size: size * 0.9 + 3, angle, renderBehindTheNode: true } };
+  const { radius, angle } = loopCircle(structure, at);
+  return { selfReference: { size: radius, angle, renderBehindTheNode: true } };
 }
 
 // A tooltip is an element whose text is set as text: rollout text is never read as HTML.

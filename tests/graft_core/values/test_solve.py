@@ -247,11 +247,13 @@ def test_gamma_one_stops_at_two_thousand_states() -> None:
         ({"gamma": True}, "gamma: True is not allowed"),
         ({"weighting": "mean"}, "weighting: 'mean' is not allowed, expected one of visits, distinct, max"),
         ({"rewards": "sparse"}, "rewards: 'sparse' is not allowed, expected one of outcome, dense"),
-        ({"solver": "fast"}, "solver: 'fast' is not allowed, expected one of direct"),
+        ({"solver": "fast"}, "solver: 'fast' is not allowed, expected one of direct, gauss_seidel, jacobi"),
         ({"prior": -1}, "prior: -1 is not allowed, expected a number of at least 0"),
         ({"prior": 1.0, "weighting": "distinct"}, "prior 1 works with weighting 'visits' only, not with 'distinct'"),
         ({"prior": 1.0, "weighting": "max"}, "prior 1 works with weighting 'visits' only, not with 'max'"),
-        ({"gamma": 1.0, "weighting": "max"}, "expected gamma below 1"),
+        ({"gamma": 1.0, "weighting": "max"}, "gamma 1 has no answer with weighting 'max', .*: expected gamma below 1"),
+        ({"gamma": 1.0, "solver": "jacobi"}, "gamma 1 has no answer with solver 'jacobi', .*: expected gamma below 1"),
+        ({"gamma": 1.0, "solver": "gauss_seidel"}, "gamma 1 has no answer with solver 'gauss_seidel'"),
     ],
 )
 def test_wrong_options(options: dict[str, object], sentence: str) -> None:
@@ -268,3 +270,4 @@ def test_values_are_remembered_by_their_options() -> None:
     assert gc.solve_values(graph, weighting="distinct") is not first
     assert gc.solve_values(graph, prior=1.0) is not first
     assert gc.solve_values(graph, rewards="dense") is not first
+    assert gc.solve_values(graph, solver="jacobi") is not first
