@@ -93,10 +93,10 @@ def picker(index: int) -> None:
     with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
         if len(paths) > 1:
             st.selectbox(
-                "Rollouts", range(len(paths)), format_func=lambda i: one_line(Path(paths[i]).name, 40), width=260,
+                "Rollouts", range(len(paths)), format_func=lambda i: one_line(Path(paths[i]).name, 40), width=210,
                 label_visibility="collapsed", key=bound["key"], on_change=another,
             )
-        with st.popover("Open my rollouts …", icon=":material/folder_open:"):
+        with st.popover("Open my rollouts…", icon=":material/folder_open:"):
             st.markdown("Start the app with your files or folders; each becomes an entry of the menu:")
             st.code("graft app my_rollouts.jsonl another_folder/", language=None)
             st.markdown("`graft inspect my_rollouts.jsonl` says what is in a file; the README shows the format in ten lines.")

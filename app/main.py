@@ -11,7 +11,7 @@ from graft_app import urlstate
 ASSETS = Path(__file__).parent / "assets"  # pictures are files: Streamlit fetches named icons from another host
 
 st.set_page_config(page_title="GRAFT Lab", page_icon=ASSETS / "icon.svg", layout="wide")
-st.logo(ASSETS / "icon.svg", size="large")
+st.logo(ASSETS / "logo.svg", size="large", icon_image=ASSETS / "icon.svg")
 st.html(ASSETS / "style.css")
 
 PAGES = [

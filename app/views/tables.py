@@ -56,7 +56,7 @@ def column_config(a: str, b: str, value_word: str) -> dict[str, Any]:
             format="%+.2f", width=84, help=f"credit A, not normalised: {titles[a].meaning}"
         ),
         "seen by": text(width=72, help="rollouts of known outcome that left this moment, of all in the task"),
-        "beyond luck": text(width=96, help="whether the credit stands out when outcomes are dealt at random among the rollouts"),
+        "beyond luck": text(width=96, help="does the credit stand out when outcomes are dealt at random among the rollouts?"),
     }
 
 

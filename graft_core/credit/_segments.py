@@ -29,10 +29,9 @@ def flat(x: FloatArray, group: IntArray, n_groups: int) -> BoolArray:
 
 def deviations(x: FloatArray, group: IntArray, n_groups: int, ddof: int) -> FloatArray:
     """Standard deviation of each group; NaN where there are not more than ddof members. Two passes, for accuracy."""
-    n = counts(group, n_groups)
+    free = counts(group, n_groups) - ddof
     centred = x - means(x, group, n_groups)[group]
     squares = np.bincount(group, weights=centred * centred, minlength=n_groups)
-    free = n - ddof
     variance: FloatArray = np.divide(squares, free, out=np.full(n_groups, np.nan), where=free > 0)
     return np.sqrt(variance)
 

@@ -86,7 +86,8 @@ class Estimator:
     """A credit estimator as the registry knows it.
 
     meaning: plain words. source: arXiv id. needs: columns it cannot do without ("logprob", "value"). uses: "rollouts"
-    (outcomes of a group only), "graph" or "columns" (each rollout by itself, so groups need not be known). options: the options it has, with its own defaults. apply(inputs) -> float64[n_steps].
+    (outcomes of a group only), "graph" or "columns" (each rollout by itself, so groups need not be known). options: the
+    options it has, with its own defaults. apply(inputs) -> float64[n_steps].
     """
 
     name: str

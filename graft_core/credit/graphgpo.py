@@ -21,7 +21,9 @@ from graft_core.options import INVALID_PENALTY, Option
 from graft_core.rollouts import FloatArray
 
 SUCCESS_REWARD = 10.0
-SHRINK = Option("omega", 0.8, "how much less a step is worth per hop that remains to success", "worth per hop", low=0.0, high=1.0)
+SHRINK = Option(
+    "omega", 0.8, "how much less a step is worth per hop that remains to success", "worth per hop", low=0.0, high=1.0
+)
 
 
 @estimator(

@@ -69,7 +69,7 @@ def prepare(rows: Rows) -> Assembly:
     assumed = naming.assume_groups(rows, group, rollout, file) | (columns["group_assumed"] == 1)
     naming.separate_task_sets(rows, group, columns["task_set"].astype(np.int64))
     step, is_step = columns["step"].copy(), columns["action"] >= 0
-    reused = naming.separate_files(rows, group, rollout, step, file, columns["task_set"] >= 0)
+    reused = naming.separate_files(rows, group, rollout, step, file)
     roll = np.full(rows.n_rows, -1, dtype=np.int64)
     named = np.flatnonzero(rollout >= 0)
     roll[named] = naming.pair_codes(group[named], rollout[named])

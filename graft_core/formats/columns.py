@@ -46,17 +46,22 @@ class Issues:
 
     bad: dict[int, str] = field(default_factory=dict)
     repaired: set[int] = field(default_factory=set)
-    warnings: list[tuple[str, str, int]] = field(default_factory=list)
+    warnings: dict[tuple[str, str], tuple[str, int, int]] = field(default_factory=dict)
+    """(code, field) -> (sentence and position of the first, how many)."""
 
     def unusable(self, spec: Field, position: int, reason: str) -> None:
         if spec.strict:
             self.bad.setdefault(position, f"{spec.name} {reason}")
         else:
-            self.warnings.append(("fields_unusable", f"{spec.name} {reason}", position))
+            self.warn("fields_unusable", spec.name, f"{spec.name} {reason}", position)
 
     def converted(self, spec: Field, position: int) -> None:
         self.repaired.add(position)
-        self.warnings.append(("numbers_from_text", f"{spec.name} was converted from text or another kind", position))
+        self.warn("numbers_from_text", spec.name, f"{spec.name} was converted from text or another kind", position)
+
+    def warn(self, code: str, name: str, sentence: str, position: int) -> None:
+        first = self.warnings.get((code, name), (sentence, position, 0))
+        self.warnings[code, name] = (first[0], first[1], first[2] + 1)
 
 
 def intern(pool: dict[str, int], values: Sequence[str | None]) -> npt.NDArray[np.int32]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import orjson
+
+TOO_DEEP: Final = '{"left_out":"nested too deeply"}'
 
 
 class BadJson(ValueError):
@@ -23,7 +25,7 @@ def loads(data: bytes) -> tuple[Any, bool]:
 def _loads_leniently(data: bytes, first_error: str) -> tuple[Any, bool]:
     try:
         text = data.decode("utf-8", "surrogateescape")
-        value = json.loads(text)
+        value = json.loads(text, parse_int=_integer)
         cleaned = clean(value)
     except RecursionError:
         raise BadJson("nested too deeply") from None
@@ -32,6 +34,12 @@ def _loads_leniently(data: bytes, first_error: str) -> tuple[Any, bool]:
     except ValueError as error:
         raise BadJson(str(error)) from None
     return cleaned, cleaned != value
+
+
+def _integer(digits: str) -> int | float:
+    """Whole numbers as orjson reads them: beyond 64 bits as a float."""
+    number = float(digits)
+    return int(digits) if -(2.0**63) <= number < 2.0**64 else number
 
 
 def clean_text(text: str) -> str:
@@ -55,8 +63,12 @@ def dumps(value: Any, sort: bool = False) -> str:
     try:
         option = orjson.OPT_NON_STR_KEYS | (orjson.OPT_SORT_KEYS if sort else 0)
         return orjson.dumps(value, default=str, option=option).decode()
-    except (orjson.JSONEncodeError, RecursionError):
-        return json.dumps(clean(value), default=str, ensure_ascii=False, separators=(",", ":"), sort_keys=sort)
+    except orjson.JSONEncodeError:
+        pass
+    try:
+        return json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"), sort_keys=sort)
+    except RecursionError:
+        return TOO_DEEP
 
 
 def is_json(text: str) -> bool:

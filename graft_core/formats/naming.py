@@ -64,30 +64,29 @@ def _adopt_groups(group: Ints, rollout: Ints, file: npt.NDArray[np.int32]) -> No
 
 
 def separate_task_sets(rows: Rows, group: Ints, task_set: Ints) -> None:
-    """Put the task set in front of group ids (in place) where a task id occurs in two task sets."""
-    span = len(rows.pools.keys) + 1
-    named = np.flatnonzero(task_set >= 0)
-    pairs = np.unique(group[named] * span + task_set[named])
-    ids, sets = np.unique(pairs // span, return_counts=True)
-    shared = ids[sets > 1]
-    if not len(shared):
+    """Put the task set in front of group ids (in place) where a task id occurs in two task sets, or in one and in a file
+    that names no task set."""
+    if not len(group) or not (task_set >= 0).any():
         return
-    clashing = np.unique(pairs[np.isin(pairs // span, shared)] % span)
-    _prefix(rows, group, task_set, np.isin(task_set, clashing))
+    span = len(rows.pools.keys) + 1
+    pairs = np.unique(group * span + (task_set + 1))
+    ids, sets = np.unique(pairs // span, return_counts=True)
+    clashing = np.unique(pairs[np.isin(pairs // span, ids[sets > 1])] % span) - 1
+    clashing = clashing[clashing >= 0]
+    if len(clashing):
+        _prefix(rows, group, task_set, np.isin(task_set, clashing))
 
 
-def separate_files(
-    rows: Rows, group: Ints, rollout: Ints, step: Ints, file: npt.NDArray[np.int32], exempt: npt.NDArray[np.bool_]
-) -> Ints | None:
+def separate_files(rows: Rows, group: Ints, rollout: Ints, step: Ints, file: npt.NDArray[np.int32]) -> Ints | None:
     """Put the file's label in front of group ids (in place) of files that reuse (group, rollout) ids.
 
     A rollout may be continued in another file, with other step numbers; a step that two files give, or a rollout that
     two files only declare, means that the ids were used twice. Then returns the number of each row's (group, rollout)
-    as the files have it, -1 where they do not matter.
+    as the files have it, -1 where it has no rollout id.
     """
     if len(rows.files) < 2 or not len(file):
         return None
-    use = np.flatnonzero(~exempt & (rollout >= 0))
+    use = np.flatnonzero(rollout >= 0)
     if not len(use):
         return None
     pair = pair_codes(group[use], rollout[use])
@@ -100,7 +99,7 @@ def separate_files(
     reused = {int(f) for f in np.unique(np.concatenate([file[use][clash], first_file[at_step[clash]]]))}
     labels = np.array([key_code(rows, f.source.label) for f in rows.files], dtype=np.int64)
     record = rows.places()[1][use[clash[0]]]
-    _prefix(rows, group, labels[file], np.isin(file, list(reused)) & ~exempt)
+    _prefix(rows, group, labels[file], np.isin(file, list(reused)))
     place = rows.files[int(file[use[clash[0]]])]
     rows.warn(
         "group_ids_reused",

@@ -186,8 +186,8 @@ class Rows:
         base = self.n_rows
         self.bad.extend((base + position, reason) for position, reason in issues.bad.items())
         self.repaired.extend(self.record_key(int(records[position])) for position in issues.repaired)
-        for code, sentence, position in issues.warnings:
-            self.warn(code, sentence, self.where(int(records[position])))
+        for (code, _), (sentence, position, count) in issues.warnings.items():
+            self.warn(code, sentence, self.where(int(records[position])), count)
         self.blocks.append(Block(len(records), len(self.files) - 1, records, columns, outcome_said, pool))
         self.n_rows += len(records)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,7 +17,11 @@ from graft_core.formats.jsonio import BadJson, loads
 
 HEAD_BYTES: Final = 1 << 16
 LONGEST_FIRST_LINE: Final = 1 << 26
-BLOCK_BYTES: Final = 1 << 22
+BLOCK_BYTES: Final = 1 << 20
+LONGEST_LINE: Final = 1 << 28
+FEWEST_EXPANDED: Final = 1 << 28
+MOST_EXPANSION: Final = 200
+BOMB: Final = "decompresses to far more than text does, so it was not read to its end"
 BOM: Final = b"\xef\xbb\xbf"
 EXPECTED: Final = "expected agent rollouts, such as a canonical step file (JSONL or Parquet)"
 DECOMPRESS_ERRORS: Final = (OSError, EOFError, zlib.error)
@@ -85,9 +90,14 @@ class Source:
             raise InputError(f"{self.name}: cannot be read ({error})") from error
 
     def read_all(self) -> bytes:
+        """All bytes, decompressed."""
+        most = self._most_bytes()
         try:
             with self.open() as stream:
-                return stream.read()
+                data = stream.read() if most > sys.maxsize // 2 else stream.read(most + 1)
+                if len(data) <= most:
+                    return data
+                raise InputError(f"{self.name}: {BOMB}")
         except DECOMPRESS_ERRORS as error:
             raise InputError(f"{self.name}: cannot be read to its end ({error})") from error
 
@@ -133,6 +143,14 @@ class Source:
                 break
         return tuple(records)
 
+    def _most_bytes(self) -> int:
+        """How many bytes to expect at most: texts shrink to a twentieth, not to a thousandth."""
+        return sys.maxsize - 1 if self._is_plain() else max(FEWEST_EXPANDED, self.path.stat().st_size * MOST_EXPANSION)
+
+    def _is_plain(self) -> bool:
+        with self.open() as stream:
+            return isinstance(stream, io.BufferedReader)
+
     def _block(self, stream: BinaryIO) -> bytes:
         """The next bytes of a stream, also the last ones before a compressed stream breaks off."""
         parts: list[bytes] = []
@@ -152,17 +170,19 @@ class Source:
     def lines(self) -> Iterator[tuple[int, list[bytes]]]:
         """Blocks of whole lines with the number of the first; ends quietly where a compressed stream is cut off.
 
-        A cut-off stream is told through `memo["torn"]`, so that what was read before stays usable.
+        A line too long to be a step is cut, so that it is rejected as broken. A cut-off stream is told through
+        `memo["torn"]`, so that what was read before stays usable.
         """
-        number, parts = 1, []
+        number, parts, total, most = 1, [b""], 0, self._most_bytes()
         with self.open() as stream:
-            while True:
-                block = self._block(stream)
-                if not block:
+            while block := self._block(stream):
+                total += len(block)
+                if total > most:
+                    self.memo["torn"] = BOMB
                     break
                 cut = block.rfind(b"\n")
                 if cut < 0:
-                    parts.append(block)
+                    parts = [*parts, block] if len(parts) < LONGEST_LINE // BLOCK_BYTES else [parts[0][:HEAD_BYTES] + b"\0"]
                     continue
                 lines = b"".join([*parts, block[:cut]]).split(b"\n")
                 yield number, lines

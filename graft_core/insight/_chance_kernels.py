@@ -114,23 +114,22 @@ def solve_columns(nodes: Ints, starts: Ints, indptr: Ints, edge_dst: Ints, weigh
 
 
 @njit(cache=True, nogil=True)
-def tally(
-    credit: Floats, starts: Ints, rollout: Ints, failed: Bools, tolerance: float, count: Ints, listed: Bools
-) -> None:
-    """Count good steps of failed rollouts per column, and mark where each class is listed.
+def tally(credit: Floats, starts: Ints, rollout: Ints, failed: Bools, tolerance: float, count: Ints, taken: Bools) -> None:
+    """Count good steps of failed rollouts per column, and mark where a failed rollout took a step of the class.
 
     credit [C, S]; the steps of class c belong to rollouts rollout[starts[c]:starts[c + 1]]; failed [R, S].
-    Adds to count [S]; fills listed [C, S]: credit > tolerance and some step of the class in a failed rollout.
+    Adds to count [S]; fills taken [C, S].
     """
     for c in range(credit.shape[0]):
         for s in range(credit.shape[1]):
-            listed[c, s] = False
+            taken[c, s] = False
         for k in range(starts[c], starts[c + 1]):
             r = rollout[k]
             for s in range(credit.shape[1]):
-                if failed[r, s] and credit[c, s] > tolerance:
-                    count[s] += 1
-                    listed[c, s] = True
+                if failed[r, s]:
+                    taken[c, s] = True
+                    if credit[c, s] > tolerance:
+                        count[s] += 1
 
 
 @njit(cache=True, nogil=True)

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graft_core.constants import SIGN_TOLERANCE
-from graft_core.credit import _segments as seg
+from graft_core.constants import RANGE_ABSOLUTE, RANGE_RELATIVE, SIGN_TOLERANCE
 from graft_core.credit import estimators
 from graft_core.graph import TrajectoryGraph
 from graft_core.insight._moments import residuals, steps_at
@@ -246,7 +245,7 @@ def normalised(case: Case, plain: FloatArray) -> Formula:
         made = (
             "A / (|A| + eps)",
             lambda d: f"{number(own, d)} / {_with_eps(abs(own), eps, d)}",
-            lambda d: 0.0 if zero else own / (abs(own) + eps),
+            lambda d: 0.0 if zero else round(own, d) / (round(abs(own), d) + (eps or 1e-15)),
             numbers,
             "the only step that leaves this moment: only its sign is left",
         )
@@ -259,13 +258,17 @@ def _with_eps(x: float, eps: float, digits: int) -> str:
     return f"({number(x, digits)} + {eps:g})" if eps > UNSEEN * x else number(x, digits)
 
 
+def _flat(x: FloatArray) -> bool:
+    """The range rule of method.md sec. 4: equal up to float residue."""
+    return float(np.ptp(x)) <= RANGE_ABSOLUTE + RANGE_RELATIVE * float(np.abs(x).max())
+
+
 def _standard(x: float, among: FloatArray, mode: str, eps: float, ddof: int, of: str) -> Part:
     """(x - mean) / (std + eps), or x - mean, with the range rule."""
-    one = np.zeros(among.size, dtype=np.int64)
-    if bool(seg.flat(among, one, 1)[0]):
+    if _flat(among):
         same = float(among[0])
         return "0", lambda d: f"{number(x, d)} {MINUS} {bracketed(same, d)}", lambda d: 0.0, {"x": x}, f"equal for {of}"
-    mean, std = float(among.mean()), float(seg.deviations(among, one, 1, ddof)[0])
+    mean, std = float(among.mean()), float(among.std(ddof=ddof))
     top = f"x {MINUS} mean"
     numbers = {"x": x, "mean": mean, "std": std, "eps": eps}
     if mode == "mean":
@@ -340,8 +343,8 @@ def _gigpo(case: Case) -> Part:
         g = np.array([_discounted(batch.reward[p:end], gamma) for p, end in zip(here, ends, strict=True)])
     else:
         g = gamma ** batch.remaining[here].astype(np.float64) * batch.outcome[batch.step_rollout[here]]
-    one = np.zeros(here.size, dtype=np.int64)
-    step = float(seg.standardise(g, one, 1, case.options["eps"], case.options["ddof"])[own])
+    scale = case.options["eps"] + (math.inf if _flat(g) else float(g.std(ddof=case.options["ddof"])))
+    step = float((g[own] - g.mean()) / scale)
     omega = float(case.options["omega"])
     return (
         "A(rollout) + ω A(step)",

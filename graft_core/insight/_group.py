@@ -65,6 +65,7 @@ def _cut(graph: TrajectoryGraph, group: int) -> GroupView:
         memo={},
     )
     edge_src = np.searchsorted(nodes, graph.edge_src[edges])
+    final = graph.final_node[rollouts]
     cut = replace(
         graph,
         batch=own,
@@ -85,6 +86,7 @@ def _cut(graph: TrajectoryGraph, group: int) -> GroupView:
         pair_node=np.searchsorted(nodes, graph.pair_node[pairs]),
         pair_action=graph.pair_action[pairs],
         pair_text=graph.pair_text[pairs],
+        final_node=np.where(final >= 0, np.searchsorted(nodes, final), -1),
         memo={},
     )
     return GroupView(cut, rollouts, steps, nodes, edges)

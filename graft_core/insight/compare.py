@@ -16,6 +16,7 @@ from graft_core.errors import GraftError
 from graft_core.rollouts import FloatArray, IntArray, RolloutBatch
 from graft_core.settings import LOOK, Settings
 
+NO_STEP = "{} and {} share no step."
 NO_CHANGE = 0.02  # a ratio of RMS this close to 1 is called no change
 
 
@@ -122,7 +123,7 @@ def agreement(first: str, a: FloatArray, second: str, b: FloatArray, top: int = 
     names = _title(first), _title(second)
     if not both.size:
         nan = math.nan
-        return Agreement(first, second, 0, nan, nan, nan, (), f"{names[0]} and {names[1]} share no step.")
+        return Agreement(first, second, 0, nan, nan, nan, (), NO_STEP.format(*names))
     rank_a, rank_b = _ranks(a[both]), _ranks(b[both])
     sign_a, sign_b = signs(a[both]), signs(b[both])
     opposite, differ = sign_a * sign_b < 0, sign_a != sign_b
@@ -156,7 +157,7 @@ def scale(name: str, credit: FloatArray, reference_name: str, reference: FloatAr
         zeros=float((np.abs(x) <= SIGN_TOLERANCE).mean()) if x.size else math.nan,
         rms=_rms(x),
         ratio=ratio,
-        sentence=_switching(name, reference_name, ratio),
+        sentence=_switching(name, reference_name, ratio) if both.any() else NO_STEP.format(_title(name), _title(reference_name)),
     )
 
 

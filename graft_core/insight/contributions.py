@@ -1,8 +1,9 @@
 """Who made a value what it is: each rollout's contribution to V, and credit with one rollout left out.
 
 V is linear in the outcomes: V(u) = sum_i H(u, i) R_i, where H(u, i) is the discounted chance, under the counted
-transitions, of ending from u as rollout i did (rollouts that share a sink share it equally). Under `dense` each
-executed step contributes its own reward, weighted by how often its edge is expected to be passed.
+transitions, of ending from u by the last step of rollout i (in equal parts with those whose last step is the same; with
+`merge` sinks with all that end in the same state). Under `dense` each executed step contributes its own reward,
+weighted by how often its edge is expected to be passed.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ WHOLE_BATCH = ("reinforce_pp_baseline", "task_norm")
 class Contributions:
     """What each rollout of a group contributes to the values of some nodes.
 
-    rollouts: rows of the batch (all of the group; unknown outcomes contribute 0). share: float64[K, R], H(u, i), NaN
-    under `dense`. amount: float64[K, R], sums along R to the node's value. A node without value is NaN.
+    rollouts: rows of the batch (all of the group; unknown outcomes contribute 0). share: float64[K, R], H(u, i) = dV/dR_i
+    (not for `max`), NaN under `dense`. amount: float64[K, R], sums along R to the node's value. A node without value is NaN.
     """
 
     nodes: IntArray
@@ -101,10 +102,24 @@ def _outcomes(graph: TrajectoryGraph) -> FloatArray:
 def _shares(graph: TrajectoryGraph, mass: FloatArray) -> FloatArray:
     """Mass at nodes (float64[K, N]) dealt out to the known rollouts that end in them, equally. float64[K, R]."""
     share = np.zeros((mass.shape[0], graph.batch.n_rollouts))
+    ending = _ending(graph)
+    crowd = np.bincount(graph.end[ending], minlength=graph.n_nodes)
+    share[:, ending] = mass[:, graph.end[ending]] / crowd[graph.end[ending]]
+    return share
+
+
+def _ending(graph: TrajectoryGraph) -> IntArray:
+    """Known rollouts that end in a sink (not those that go on under `bootstrap`)."""
     known = np.flatnonzero(graph.batch.known & (graph.end >= 0))
-    known = known[graph.node_is_sink[graph.end[known]]]
-    crowd = np.bincount(graph.end[known], minlength=graph.n_nodes)
-    share[:, known] = mass[:, graph.end[known]] / crowd[graph.end[known]]
+    return known[graph.node_is_sink[graph.end[known]]]
+
+
+def _last_edges(graph: TrajectoryGraph, along: FloatArray) -> FloatArray:
+    """Passings of edges (float64[K, E]) dealt out to the known rollouts whose last step takes them. float64[K, R]."""
+    share = np.zeros((along.shape[0], graph.batch.n_rollouts))
+    ending = _ending(graph)
+    last = graph.edge[graph.batch.offsets[ending + 1] - 1]
+    share[:, ending] = along[:, last] / graph.count_known[last]
     return share
 
 
@@ -120,8 +135,10 @@ def _collect(
     """What rollouts earn along expected discounted passings (float64[K, N]): (amount, share), float64[K, R] each."""
     along = passing[:, graph.edge_src] * flow.weight  # how often each edge is passed
     if values.rewards == "outcome":
-        mass = _sums(graph.edge_dst, along, graph.n_nodes)
-        share = values.gamma * _shares(graph, mass)
+        if graph.sinks == "merge":  # a sink is worth the mean of those that end there, whichever way they came
+            share = values.gamma * _shares(graph, _sums(graph.edge_dst, along, graph.n_nodes))
+        else:
+            share = values.gamma * _last_edges(graph, along)
         return share * _outcomes(graph), share
     known = np.flatnonzero(graph.known)
     edge, rollout = graph.edge[known], graph.batch.step_rollout[known]

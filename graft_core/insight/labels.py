@@ -56,9 +56,8 @@ def labels(texts: Sequence[str]) -> list[str]:
     """One label of at most 24 characters per text: what it begins with and what sets it apart from the others.
 
     Texts are cut into clauses. A clause that most of the distinct texts share says nothing, nor do the first words
-    of a clause when most texts have them: among states of one kind "You are in the hall. You carry nothing. On the
-    shelf you see a mug." becomes "hall · shelf you see a mug". A text without anything of its own keeps its
-    beginning.
+    of a clause when most texts have them: among states of one kind "You are in the hall. The door is open. You
+    carry a mug." becomes "hall · a mug". A text without anything of its own keeps its beginning.
     """
     clauses = [_clauses(text) for text in texts]
     distinct = {tuple(each) for each in clauses}

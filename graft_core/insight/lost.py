@@ -12,7 +12,7 @@ import numpy as np
 from graft_core.graph import TrajectoryGraph
 from graft_core.insight._moments import ActionHere, Ended, actions_at, ended, steps_at, value_word
 from graft_core.insight._words import error_text, excerpt, verb
-from graft_core.insight.findings import Findings, failed_steps, lost_positions
+from graft_core.insight.findings import Findings, lost_positions
 from graft_core.rollouts import IntArray, RolloutBatch
 from graft_core.values import Values
 
@@ -264,7 +264,7 @@ def lost(findings: Findings, limit: int = 200) -> Lost:
     """Where the failed rollouts were lost under these findings: single drops (worst first, `limit` of them) and groups."""
     batch, graph = findings.batch, findings.graph
     positions = findings.lost
-    failed = int(np.unique(batch.step_rollout[failed_steps(batch)]).size)
+    failed = int(((batch.success == 0) & batch.known).sum())
     in_loops = int((loop_starts(graph)[positions] >= 0).sum()) if positions.size else 0
     return Lost(
         steps=tuple(lost_step(findings, p) for p in positions[:limit].tolist()),

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from graft_core.credit import _segments as seg
+from graft_core.constants import RANGE_ABSOLUTE, RANGE_RELATIVE
 from graft_core.graph import TrajectoryGraph
 from graft_core.insight.measures import distinct_per
-from graft_core.rollouts import BoolArray, IntArray, RolloutBatch
+from graft_core.rollouts import BoolArray, FloatArray, IntArray, RolloutBatch
 
 CAUSES: Final = {
     "no_steps": "no steps",
@@ -107,14 +107,24 @@ def _counts(batch: RolloutBatch) -> _Counts:
     )
 
 
+def _flat(x: FloatArray, group: IntArray, n_groups: int) -> BoolArray:
+    """Groups whose range is within the range rule of method.md sec. 4; empty ones too. bool[n_groups]."""
+    low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)
+    np.minimum.at(low, group, x)
+    np.maximum.at(high, group, x)
+    size = np.maximum(np.abs(low), np.abs(high))
+    empty = low > high
+    flat: BoolArray = np.where(empty, 0.0, high - low) <= RANGE_ABSOLUTE + RANGE_RELATIVE * np.where(empty, 0.0, size)
+    return flat
+
+
 def _equal(batch: RolloutBatch, rewards: str) -> BoolArray:
-    """Groups whose known outcomes are equal (range rule); under `dense` also their rollouts' sums of rewards and steps."""
+    """Groups whose known outcomes are equal; under `dense` also their step rewards."""
     rows = np.flatnonzero(batch.known)
-    equal = seg.flat(batch.outcome[rows], batch.group[rows], batch.n_groups)
+    equal = _flat(batch.outcome[rows], batch.group[rows], batch.n_groups)
     if rewards == "dense":
         steps = batch.step_known
-        group = batch.group[batch.step_rollout[steps]]
-        equal &= seg.flat(batch.reward[steps], group, batch.n_groups)
+        equal &= _flat(batch.reward[steps], batch.group[batch.step_rollout[steps]], batch.n_groups)
     return equal
 
 

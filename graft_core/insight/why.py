@@ -138,8 +138,9 @@ def why(findings: Findings, position: int, paths: int = 5, leave_out: bool = Tru
 def _case(findings: Findings, position: int, name: str, credit: FloatArray, settings: Settings) -> Case:
     """A step's case under one estimator, with the values that this estimator's gamma gives."""
     options, values = settings.resolved(name), findings.values
-    if options.get("gamma", values.gamma) != values.gamma:
-        values = solve_values(findings.graph, gamma=options["gamma"], **settings.value_words)
+    gamma = options.get("gamma")
+    if gamma is not None and gamma != values.gamma:
+        values = solve_values(findings.graph, gamma=gamma, **settings.value_words)
     return Case(findings.graph, values, settings, name, options, credit, position)
 
 

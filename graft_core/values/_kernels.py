@@ -7,7 +7,7 @@ from numba import njit
 
 DENSE_LIMIT = 200  # components up to this size are solved densely
 DENSE_LIMIT_UNDISCOUNTED = 2000  # with gamma = 1, where sweeps have no sound stop
-ROUNDING = 4 * np.finfo(np.float64).eps  # sweeps cannot settle below this, relative to the values' size
+ROUNDING = 4 * float(np.finfo(np.float64).eps)  # sweeps cannot settle below this, relative to the values' size
 NO_EXIT, TOO_LARGE, NOT_CONVERGED = 1, 2, 3
 
 
@@ -101,7 +101,7 @@ def _dense(members, place, indptr, edge_dst, weight, constant, gamma, v):
 
 @njit(cache=True, nogil=True)
 def _sweeps(members, indptr, edge_dst, weight, constant, gamma, v, tolerance):
-    """Gauss-Seidel inside one component until max|dV| <= tolerance (1 - gamma) / gamma, relative to the values' size."""
+    """Gauss-Seidel inside one component until max|dV| <= tolerance (1 - gamma) / gamma, or rounding is all that is left."""
     for u in members:
         v[u] = 0.0
     limit = int(np.log(1e-16) / np.log(gamma)) + 1000
@@ -121,7 +121,7 @@ def _sweeps(members, indptr, edge_dst, weight, constant, gamma, v, tolerance):
             change = max(change, abs(new - v[u]))
             size = max(size, abs(new))
             v[u] = new
-        if change <= size * max(tolerance * (1.0 - gamma) / gamma, ROUNDING):
+        if change <= max(tolerance * (1.0 - gamma) / gamma, ROUNDING * size):
             return True
     return False
 
@@ -194,7 +194,7 @@ def max_backup(nodes, indptr, edge_dst, use, reward, gamma, v, tolerance):
             change = max(change, abs(best - v[u]))
             size = max(size, abs(best))
             v[u] = best
-        if change <= size * max(tolerance * (1.0 - gamma) / gamma, ROUNDING):
+        if change <= max(tolerance * (1.0 - gamma) / gamma, ROUNDING * size):
             return True
     return False
 

@@ -21,8 +21,10 @@ from graft_core.values.system import System, system
 
 TOLERANCE = 1e-11
 PAPER_EPS = 1e-8
-ROUNDING = 4 * float(np.finfo(np.float64).eps)
-SWEEP_SOLVER = Option("solver", "gauss_seidel", "in place from the ends, or all at once", "solver", "word", ("gauss_seidel", "jacobi"))
+ROUNDING = 4 * float(np.finfo(np.float64).eps)  # relative to the size of V
+SWEEP_SOLVER = Option(
+    "solver", "gauss_seidel", "in place from the ends, or all at once", "solver", "word", ("gauss_seidel", "jacobi")
+)
 STOP = Option("stop", "sound", "when the error is bounded, or as the paper stops", "stop", "word", ("sound", "paper"))
 
 
@@ -50,10 +52,11 @@ def sweep_order(graph: TrajectoryGraph, active: BoolArray) -> IntArray:
     return nodes[np.argsort(far, kind="stable")]
 
 
-def _stop_at(stop: str, gamma: float, size: float) -> float:
+def _settled(stop: str, gamma: float, change: float, v: FloatArray) -> bool:
     if stop == "paper":
-        return PAPER_EPS
-    return size * max(TOLERANCE * (1.0 - gamma) / gamma, ROUNDING)
+        return change < PAPER_EPS
+    size = max(1.0, float(np.abs(v).max(initial=0.0)))
+    return change <= max(TOLERANCE * (1.0 - gamma) / gamma, ROUNDING * size)
 
 
 def _limit(stop: str, gamma: float) -> int:
@@ -61,7 +64,9 @@ def _limit(stop: str, gamma: float) -> int:
     return math.ceil(math.log(eps) / math.log(gamma)) + (50 if stop == "paper" else 1000)
 
 
-def _iterate(problem: System, order: IntArray, solver: str, gamma: float, stop: str, v: FloatArray) -> Iterator[tuple[float, bool]]:
+def _iterate(
+    problem: System, order: IntArray, solver: str, gamma: float, stop: str, v: FloatArray
+) -> Iterator[tuple[float, bool]]:
     """Sweeps `v` in place; yields (max|dV|, whether the stop is reached) after each sweep until then or the limit."""
     from graft_core.values import _kernels as kernels
 
@@ -72,8 +77,7 @@ def _iterate(problem: System, order: IntArray, solver: str, gamma: float, stop: 
             order, problem.indptr, problem.edge_dst, problem.use, problem.weight, problem.edge_reward, problem.constant,
             problem.maximum, gamma, source, v,
         )  # fmt: skip
-        size = max(1.0, float(np.abs(v[order]).max(initial=0.0)))
-        settled = change < PAPER_EPS if stop == "paper" else change <= _stop_at(stop, gamma, size)
+        settled = _settled(stop, gamma, change, v[order])
         yield change, settled
         if settled:
             return
@@ -89,10 +93,8 @@ def swept(problem: System, graph: TrajectoryGraph, solver: str, gamma: float) ->
     """V by sweeps with the sound stop. float64[N]."""
     need_discount(gamma, f"solver {solver!r}")
     v = problem.start.copy()
-    settled = True
-    for _, settled in _iterate(problem, sweep_order(graph, problem.active), solver, gamma, "sound", v):
-        pass
-    if not settled:
+    seen = list(_iterate(problem, sweep_order(graph, problem.active), solver, gamma, "sound", v))
+    if not seen[-1][1]:
         raise InputError(f"values did not settle with gamma {gamma:g} and solver {solver!r}; choose a smaller gamma")
     return v
 
@@ -107,7 +109,7 @@ def sweeps(
 ) -> Sweeps:
     """V after each sweep from 0: `gauss_seidel` (in place, reverse-BFS order) or `jacobi` (all at once).
 
-    stop `sound`: max|dV| <= 1e-11 (1 - gamma) / gamma (times the size of V above 1), so the error is at most 1e-11 of it;
+    stop `sound`: max|dV| <= 1e-11 (1 - gamma) / gamma (or rounding is all that is left), so the error is at most 1e-11;
     `paper`: max|dV| < 1e-8 or ceil(log 1e-8 / log gamma) + 50 sweeps, which leaves errors up to 5e-7. gamma < 1, else
     `UsageError`. Keeps every sweep in memory: for graphs one looks at.
     """
@@ -119,8 +121,8 @@ def sweeps(
     order = sweep_order(graph, problem.active)
     v = problem.start.copy()
     v[order] = 0.0
-    kept, changes, settled = [v.copy()], [], True
-    for change, settled in _iterate(problem, order, solver, gamma, stop, v):
+    kept, seen = [v.copy()], []
+    for change_and_stop in _iterate(problem, order, solver, gamma, stop, v):
         kept.append(v.copy())
-        changes.append(change)
-    return Sweeps(np.array(kept), np.array(changes), order, solver, gamma, stop, settled)
+        seen.append(change_and_stop)
+    return Sweeps(np.array(kept), np.array([change for change, _ in seen]), order, solver, gamma, stop, seen[-1][1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ Open = Callable[..., AppTest]
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
+def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
     """`opened([path], page="graph", lam="0.5")` runs one page on files with an address."""
 
     def go(paths: list[Path] | None = None, page: str = "findings", **address: str) -> AppTest:
@@ -30,7 +30,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
         assert not test.exception, test.exception
         return test
 
-    yield go
+    return go
 
 
 def words(test: AppTest) -> str:
@@ -79,7 +79,10 @@ def test_the_address_sets_the_widgets_and_widgets_set_the_address(opened: Open) 
 
 @pytest.mark.parametrize(
     ("name", "word", "says"),
-    [("lam", "7", "from 0 to 1"), ("a", "grppo", "did you mean"), ("rules", "exakt", "did you mean"), ("file", "9", "files 0 to 0")],
+    [
+        ("lam", "7", "from 0 to 1"), ("a", "grppo", "did you mean"), ("rules", "exakt", "did you mean"),
+        ("file", "9", "files 0 to 0"),
+    ],
 )
 def test_a_wrong_word_in_the_address_is_a_message(opened: Open, name: str, word: str, says: str) -> None:
     test = opened(**{name: word})
@@ -96,7 +99,7 @@ def test_search_and_support_filter_the_list(opened: Open) -> None:
 
 def test_webshop_warns_before_any_number(opened: Open, test_data: Path) -> None:
     test = opened([test_data / "verl_agent_webshop"])
-    assert [w.value for w in test.warning][0].startswith("no task")
+    assert test.warning[0].value.startswith("no task")
     assert len(test.warning) == 2
     assert "order" in test.warning[1].value
     assert "group" in test.error[0].value

@@ -115,13 +115,14 @@ def flipped() -> None:
 def main() -> None:
     st.set_page_config(layout="wide", page_title="graph harness")
     asked = st.query_params
-    graph, structure = made(
-        int(asked.get("n", 300)), asked.get("hostile") == "1", asked.get("roots") == "1", int(asked.get("max", 300))
-    )
-    left, middle, right = st.columns(3)
+    left, middle, right, far, last = st.columns(5, vertical_alignment="bottom")
+    n_nodes = int(asked.get("n", 300)) // (4 if right.checkbox("smaller") else 1)
+    graph, structure = made(n_nodes, asked.get("hostile") == "1", asked.get("roots") == "1", int(asked.get("max", 300)))
     amount = left.slider("lambda", 0.0, 1.0, 0.3, 0.1, key="lambda")
     wanted = middle.number_input("select node", min_value=-9, value=-9, key="wanted")
-    right.button("unrelated")
+    far.button("unrelated")
+    if last.checkbox("away"):
+        return
     v, a = colours(graph, amount)
     inks = paint(structure, v, a, limit=1.0, root_value=0.5)
     pick: Any = {"kind": "node", "id": int(wanted)} if wanted > -9 else None

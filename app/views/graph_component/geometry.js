@@ -21,7 +21,8 @@ function isLoop(structure, at) {
 function loopCircle(structure, at) {
   const node = structure.from[at], size = structure.size[node];
   const angle = Math.PI / 4 + (structure.curve[at] * Math.PI) / 3;
-  return { x: structure.x[node] + size * Math.cos(angle), y: structure.y[node] - size * Math.sin(angle), radius: size * 0.9 + 3, angle };
+  const [x, y] = [structure.x[node] + size * Math.cos(angle), structure.y[node] - size * Math.sin(angle)];
+  return { x, y, radius: size * 0.9 + 3, angle };
 }
 
 function edgeMiddle(structure, at) {

@@ -285,7 +285,7 @@ function downloadPng(panel) {
 // Read-only questions about the picture, for the browser's console and for tests.
 function inspector(panel) {
   return {
-    ready: () => Boolean(panel.network && panel.fitted),
+    ready: () => Boolean(panel.network?.body && panel.fitted),
     screen: (kind, id) => panel.network.canvasToDOM(spotOf(panel, { kind, id })),
     view: () => ({ scale: panel.network.getScale(), position: panel.network.getViewPosition() }),
     positions: () => panel.network.getPositions(),

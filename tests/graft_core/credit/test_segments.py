@@ -11,10 +11,10 @@ X = np.array([1.0, 2.0, 4.0, 7.0, 7.0, 3.0])
 GROUP = np.array([0, 0, 0, 2, 2, 3])  # group 1 is empty, group 2 flat, group 3 a single
 
 
-def test_means_and_deviations() -> None:
-    np.testing.assert_allclose(seg.means(X, GROUP, 4), [7 / 3, np.nan, 7.0, 3.0])
+def test_means_deviations_and_counts() -> None:
     np.testing.assert_allclose(seg.deviations(X, GROUP, 4, 1), [np.std([1, 2, 4], ddof=1), np.nan, 0.0, np.nan])
     np.testing.assert_allclose(seg.deviations(X, GROUP, 4, 0), [np.std([1, 2, 4]), np.nan, 0.0, 0.0])
+    np.testing.assert_allclose(seg.means(X, GROUP, 4), [7 / 3, np.nan, 7.0, 3.0])
     assert seg.counts(GROUP, 4).tolist() == [3, 0, 2, 1]
 
 
@@ -69,8 +69,8 @@ def test_node_normalisation_of_singles() -> None:
 
 def test_two_passes_keep_a_small_spread_on_a_large_mean() -> None:
     x = 1e6 + np.array([0.0, 1.5, 3.0])
-    found = seg.deviations(x, np.zeros(3, dtype=np.int64), 1, 1)[0]
-    assert found == pytest.approx(1.5, rel=1e-9)
+    found = seg.standardise(x, np.zeros(3, dtype=np.int64), 1, 0.0, 1)
+    assert found == pytest.approx([-1, 0, 1], abs=1e-9)
 
 
 def test_no_members_at_all() -> None:

@@ -91,6 +91,26 @@ def test_a_compressed_file_that_is_cut_off_gives_what_stood_before(tmp_path: Pat
     assert "cut off" in report.rejections[-1].reason
 
 
+def test_a_compression_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graft_core.formats.source.FEWEST_EXPANDED", 1 << 20)
+    row = b'{"group_id": "g", "rollout_id": "r", "step": 0, "observation": "o", "action": "a", "outcome": 1}\n'
+    (tmp_path / "lines.jsonl.gz").write_bytes(gzip.compress(row + b" " * (1 << 24)))
+    batch, report = load(tmp_path / "lines.jsonl.gz", report=True)
+    assert batch.n_steps == 1 and "decompresses to far more" in report.rejections[-1].reason
+    (tmp_path / "list.json.gz").write_bytes(gzip.compress(b"[" + b" " * (1 << 24) + b"]"))
+    assert "decompresses to far more" in refusal(tmp_path / "list.json.gz")
+
+
+def test_a_line_too_long_to_be_a_step_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graft_core.formats.source.BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr("graft_core.formats.source.LONGEST_LINE", 1 << 14)
+    row = '{"group_id": "g", "rollout_id": "%s", "step": 0, "observation": "%s", "action": "a", "outcome": 1}\n'
+    path = tmp_path / "rows.jsonl"
+    path.write_text(row % ("r1", "o") + row % ("r2", "o" * (1 << 20)) + row % ("r3", "o" * 5000))
+    batch, report = load(path, report=True)
+    assert batch.rollout_ids == ["r1", "r3"] and report.rejected == 1 and report.rejections[0].where.endswith(":2")
+
+
 def test_detection_ignores_the_name(tmp_path: Path) -> None:
     path = tmp_path / "data.parquet"
     path.write_text('{"group_id": "g", "rollout_id": "r", "step": 0, "observation": "o", "action": "a", "outcome": 1}\n')

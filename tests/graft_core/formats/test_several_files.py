@@ -64,6 +64,19 @@ def test_equal_rollouts_of_two_files_are_kept_and_told(tmp_path: Path) -> None:
     assert codes(report) == {"group_ids_reused": 2, "duplicate_rollouts": 2}
 
 
+def test_jsonl_and_parquet_together(tmp_path: Path) -> None:
+    rows = [row(s, g, "r", outcome=1.0, observation=f"{g}{s}", admissible=[g, f"{s}"]) for g in "xyz" for s in range(2)]
+    whole = load(write(tmp_path / "whole.jsonl", rows))
+    write(tmp_path / "parts" / "1.jsonl", rows[:2])
+    for number in (2, 3):
+        write(tmp_path / "part.jsonl", rows[2 * number - 2 : 2 * number])
+        write_parquet(load(tmp_path / "part.jsonl"), tmp_path / "parts" / f"{number}.parquet")
+    batch, report = load(tmp_path / "parts", report=True)
+    assert batch_rows(batch) == batch_rows(whole)
+    assert report.formats == ("canonical", "canonical-parquet", "canonical-parquet") and not report.warnings
+    assert len(set(batch.text_array.to_pylist())) == len(batch.text_array), "each text is stored once"
+
+
 def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", [row(0, outcome=1)])
     batch, report = load([path, tmp_path, path], report=True)

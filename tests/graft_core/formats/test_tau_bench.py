@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from step_rows import codes
 
-from graft_core.formats import load
+from graft_core.formats import load, write_jsonl
 from graft_core.formats.chat import action_of, chat_steps, content_text
 from graft_core.rollouts import RolloutBatch, batch_rows
 
@@ -111,6 +111,13 @@ def test_task_ids_of_two_task_sets_are_kept_apart_only_where_they_clash(tmp_path
     assert batch.lengths.tolist() == [3] * 10 and not report.warnings
 
 
+def test_a_converted_copy_beside_the_original_is_kept_apart(tmp_path: Path) -> None:
+    (tmp_path / "airline.json").write_text(json.dumps([item(0, k, 1.0) for k in range(2)]))
+    write_jsonl(load(tmp_path / "airline.json"), tmp_path / "copy.jsonl")
+    batch = load(tmp_path)
+    assert batch.group_ids == ["airline/0", "0"] and batch.lengths.tolist() == [3] * 4
+
+
 def test_items_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text(
         json.dumps(
@@ -120,6 +127,7 @@ def test_items_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
     batch, report = load(tmp_path / "t.json", report=True)
     assert batch.rollout_ids == ["0", "0"] and batch.lengths.tolist() == [3, 0], "a chat without agent turns has no steps"
     assert (report.read, report.accepted, report.rejected) == (6, 2, 4)
+    assert sum(r.records for r in report.rejections) == 4
     assert sorted(r.where.rpartition("[")[2] for r in report.rejections) == ["1]", "2]", "3]", "4]"]
 
 

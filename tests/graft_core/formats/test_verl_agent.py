@@ -45,9 +45,10 @@ def test_the_real_files_doubtful_rollouts_are_those_of_a_plain_count(test_data: 
 def test_the_real_files_actions_are_parsed(test_data: Path) -> None:
     batch = load(test_data / "verl_agent_webshop")
     steps = batch_rows(batch)[1]
-    assert all("<action>" not in s["action"] and len(s["action_text"] or "") > 0 for s in steps)
+    assert not any("<action>" in s["action"] for s in steps)
+    assert sum(s["action_text"] is None for s in steps) == 1, "a text that was cut off while thinking is all there is"
     clicks = sum(s["action"].startswith(("click[", "search[")) for s in steps)
-    assert clicks >= 1256 - 6, "but for a few texts without tags"
+    assert clicks == 1256 - 7, "but for seven that the model wrote otherwise"
     assert steps[0]["advantage"] == -79.541245 and json.loads(steps[0]["metadata"])["obs_n_tokens"] == 228
     assert batch.rollouts.column("train_step").to_pylist()[:1] == [160]
 

@@ -59,9 +59,9 @@ def test_they_end_where_the_direct_solver_is(solver: str, weighting: str, reward
         graph = gc.build_graph(batch, sinks=("split", "merge", "bootstrap")[seed % 3])
         exact = gc.solve_values(graph, gamma, weighting, rewards).v
         swept = gc.solve_values(graph, gamma, weighting, rewards, solver).v
-        np.testing.assert_allclose(swept, exact, rtol=0, atol=1e-10, equal_nan=True)
+        np.testing.assert_allclose(swept, exact, rtol=1e-11, atol=1e-10, equal_nan=True)
         seen = sweeps(graph, solver, gamma, weighting, rewards)
-        np.testing.assert_allclose(seen.v[-1], exact, rtol=0, atol=1e-10, equal_nan=True)
+        np.testing.assert_allclose(seen.v[-1], exact, rtol=1e-11, atol=1e-10, equal_nan=True)
         assert seen.settled
         assert seen.v.shape == (seen.change.size + 1, graph.n_nodes)
         known = ~np.isnan(exact)
@@ -100,12 +100,13 @@ def test_the_papers_stop_leaves_an_error(solver: str) -> None:
 
 
 def test_the_papers_cap() -> None:
-    # outcomes of 1000 keep the change above 1e-8 for longer than the cap allows
-    rows = walk("a", " ".join(["A:stay"] * 2000 + ["A:go"]), 1e6, "win")
-    seen = sweeps(gc.build_graph(batch_of(rows)), "jacobi", 0.9, stop="paper")
-    assert seen.change.size == math.ceil(math.log(1e-8) / math.log(0.9)) + 50 or seen.settled
-    far = sweeps(gc.build_graph(batch_of(walk("a", "A:s A:s A:s A:g", 1e12, "win"))), "jacobi", 0.9, stop="paper")
-    assert not far.settled or far.change[-1] < 1e-8
+    # an outcome of a million keeps the change above 1e-8 for longer than the cap allows
+    graph = gc.build_graph(batch_of(walk("a", " ".join(["A:stay"] * 2000 + ["A:go"]), 1e6, "win")))
+    seen = sweeps(graph, "jacobi", 0.9, stop="paper")
+    assert seen.change.size == math.ceil(math.log(1e-8) / math.log(0.9)) + 50 == 225
+    assert seen.change[-1] > 1e-8
+    assert not seen.settled
+    assert sweeps(graph, "jacobi", 0.9).settled
 
 
 @pytest.mark.parametrize(

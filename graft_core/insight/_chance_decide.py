@@ -1,0 +1,106 @@
+"""Which good steps are beyond luck: a false-discovery rate for the list, estimated from the deals themselves.
+
+Every class of steps that is listed (credit > 1e-9, taken by a failed rollout) has a score under every deal. With
+N_s(x) = listed classes of deal s that score x or more, N_0 of the observed outcomes and the mean over all deals:
+
+    q(x) = pi0 * mean_s N_s(x) / N_0(x)        a class is marked where the least q(y), y <= its score, is <= level
+
+as in Storey and Tibshirani (2003, PNAS 100:9440) and Tusher et al. (2001, PNAS 98:5116). pi0 is the share of classes
+without any effect, from those whose score is near 0. That alone can err often when nothing is there at all, so a gate stands before
+it: the best mean N / N_0 must be among the best `level` of what the deals themselves reach. The observed outcomes are one deal
+among equals if outcomes do not depend on the paths, hence the list is empty with chance 1 - level or more then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from graft_core.constants import SIGN_TOLERANCE
+from graft_core.insight._chance_deal import Block, Deal
+from graft_core.rollouts import BoolArray, FloatArray, IntArray, RolloutBatch
+
+LEAST_SCORE = 1.0  # one standard error is never beyond luck
+NEAR_ZERO = 0.5  # standard errors
+LEAST_NULL = 0.25  # pi0 is not believed below this
+
+
+@dataclass(eq=False)
+class Tally:
+    """What is kept of all blocks: counts per deal, high scores of all deals, and the observed ones with their steps."""
+
+    count: IntArray
+    near: IntArray
+    columns: list[IntArray] = field(default_factory=list)
+    scores: list[FloatArray] = field(default_factory=list)
+    observed: list[FloatArray] = field(default_factory=list)
+    p: list[FloatArray] = field(default_factory=list)
+    sizes: list[IntArray] = field(default_factory=list)
+    steps: list[IntArray] = field(default_factory=list)
+
+
+def tally(batch: RolloutBatch, block: Block, dealt: Deal, into: Tally) -> None:
+    """Add one block's counts, scores and p-values."""
+    from graft_core.insight import _chance_kernels as kernels
+
+    credit = block.credit
+    taken = np.empty(credit.shape, dtype=bool)
+    rollout = batch.step_rollout[block.steps]
+    kernels.tally(credit, block.starts, rollout, dealt.failed, SIGN_TOLERANCE, into.count, taken)
+    score, near = scores(block)
+    into.near += near
+    high = taken & (credit > SIGN_TOLERANCE) & (score > LEAST_SCORE)
+    row, column = np.nonzero(high)
+    into.columns.append(column)
+    into.scores.append(score[row, column])
+    into.observed.append(np.where(taken[:, 0] & (credit[:, 0] > SIGN_TOLERANCE), score[:, 0], np.nan))
+    as_good = (taken & (credit >= credit[:, :1] - SIGN_TOLERANCE))[:, 1:].sum(axis=1)
+    into.p.append((1.0 + as_good) / (1.0 + taken[:, 1:].sum(axis=1)))
+    into.sizes.append(np.diff(block.starts))
+    into.steps.append(block.steps)
+
+
+def scores(block: Block) -> tuple[FloatArray, IntArray]:
+    """(score of each class under each deal, how many classes are near 0 under each deal).
+
+    The score is the credit in units of its standard error, where there is one, and also in units of what the deals make
+    of it: the smaller of the two. Classes that no deal moves score 0.
+    """
+    x = block.credit
+    if block.noise is not None:
+        x = np.divide(x, block.noise, out=np.zeros_like(x), where=block.noise > 0)
+    spread = x.std(axis=1, keepdims=True)
+    moved = (spread > SIGN_TOLERANCE) & (block.credit.std(axis=1, keepdims=True) > SIGN_TOLERANCE)
+    among = np.divide(x - x.mean(axis=1, keepdims=True), spread, out=np.zeros_like(x), where=moved)
+    score = among if block.noise is None else np.where(moved, np.minimum(x, among), 0.0)
+    near = ((np.abs(score) <= NEAR_ZERO) & moved).sum(axis=0)
+    return score, near
+
+
+def marked(found: Tally, level: float) -> tuple[BoolArray, FloatArray]:
+    """(whether each class is beyond luck at the level, its q-value, NaN where not listed). Order of the blocks."""
+    observed = np.concatenate([*found.observed, np.zeros(0)])
+    q = np.full(observed.size, np.nan)
+    q[~np.isnan(observed)] = 1.0
+    column = np.concatenate([*found.columns, np.zeros(0, dtype=np.int64)])
+    score = np.concatenate([*found.scores, np.zeros(0)])
+    if not (column == 0).any():
+        return np.zeros(observed.size, dtype=bool), q
+    n = found.count.size
+    order = np.lexsort((-score, column))
+    column, score = column[order], score[order]
+    pool = np.sort(score)
+    expected = (pool.size - np.searchsorted(pool, score - SIGN_TOLERANCE)) / n
+    first = np.searchsorted(column, np.arange(n))
+    ratio = expected / (np.arange(column.size) - first[column] + 1)
+    best = np.full(n, np.inf)
+    np.minimum.at(best, column, ratio)
+    own = column == 0
+    stepped = np.minimum.accumulate(ratio[own][::-1])[::-1]
+    null = min(1.0, max(LEAST_NULL, (found.near[0] + 1.0) / max(found.near.mean(), 1.0)))
+    listed = np.flatnonzero(observed > LEAST_SCORE)
+    q[listed[np.argsort(-observed[listed], kind="stable")]] = np.minimum(1.0, null * stepped)
+    gate = float(np.mean(best <= best[0] + SIGN_TOLERANCE)) <= level
+    with np.errstate(invalid="ignore"):
+        return gate & (q <= level), q
