@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
 
 from graft_core.formats import load
-from graft_core.insight import Findings, findings
-from graft_core.insight.findings import lambda_counts
+from graft_core.insight import Findings
+from graft_core.insight.compare import Comparison, compare
+from graft_core.insight.findings import findings, lambda_counts
+from graft_core.insight.lost import Lost, lost
+from graft_core.insight.report import with_certainty, with_chance
+from graft_core.insight.teach import Teaching, teach
 from graft_core.rollouts import LoadReport, RolloutBatch
 from graft_core.settings import Settings
 
@@ -31,8 +36,37 @@ def batch_of(path: str, on_disk: Stamp, group_by: str | None) -> tuple[RolloutBa
 
 @st.cache_resource(max_entries=24, show_spinner="Computing credit ...")
 def findings_of(path: str, on_disk: Stamp, group_by: str | None, settings: Settings) -> Findings:
-    """Credit under A and B, good steps and largest drops."""
-    return findings(batch_of(path, on_disk, group_by)[0], settings)
+    """Credit under A and B, good steps, largest drops and intervals; without chance."""
+    return with_certainty(findings(batch_of(path, on_disk, group_by)[0], settings))
+
+
+@st.cache_resource(max_entries=24, show_spinner=False)
+def chance_of(
+    path: str, on_disk: Stamp, group_by: str | None, settings: Settings, _progress: Callable[[int, int], None] | None = None
+) -> Findings:
+    """The same with chance; an estimator other than graph TD runs once for each of 200 shuffles."""
+    return with_chance(findings_of(path, on_disk, group_by, settings), progress=_progress)
+
+
+@st.cache_resource(max_entries=24, show_spinner=False)
+def lost_of(path: str, on_disk: Stamp, group_by: str | None, settings: Settings) -> Lost:
+    """Where failed rollouts were lost, with loops, siblings and what drops have in common."""
+    return lost(findings_of(path, on_disk, group_by, settings))
+
+
+@st.cache_resource(max_entries=24, show_spinner=False)
+def teaching_of(path: str, on_disk: Stamp, group_by: str | None, settings: Settings) -> Teaching:
+    """Which tasks teach nothing, and why."""
+    found = findings_of(path, on_disk, group_by, settings)
+    return teach(found.batch, found.graph, settings.rewards)
+
+
+@st.cache_resource(max_entries=24, show_spinner="Comparing estimators ...")
+def comparison_of(
+    path: str, on_disk: Stamp, group_by: str | None, settings: Settings, names: tuple[str, ...]
+) -> Comparison:
+    """Agreement and scale of several estimators."""
+    return compare(batch_of(path, on_disk, group_by)[0], names, settings)
 
 
 @st.cache_data(max_entries=24, show_spinner=False)

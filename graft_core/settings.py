@@ -11,7 +11,7 @@ from graft_core.errors import UsageError
 from graft_core.options import ACTIONS, PRIOR, REWARDS, SINKS, SOLVER, WEIGHTING, Option
 from graft_core.registry import nearest, pick
 from graft_core.rollouts import FloatArray, RolloutBatch
-from graft_core.states.compose import action_rules, parse
+from graft_core.states.compose import action_rules, join_rules, parse, split_rules
 
 DATA_OPTIONS: Final = {o.name: o for o in (ACTIONS, SINKS, WEIGHTING, REWARDS, SOLVER, PRIOR)}
 
@@ -99,7 +99,7 @@ class Settings:
             if f.name == "given":
                 words |= {name: _word(v) for name, v in value}
             elif value != f.default:
-                words[f.name] = "+".join(value) if f.name == "rules" else _word(value)
+                words[f.name] = join_rules(value) if f.name == "rules" else _word(value)
         return words
 
     @classmethod
@@ -111,7 +111,7 @@ class Settings:
         given: dict[str, Any] = {}
         for name, word in words.items():
             if name == "rules":
-                values[name] = tuple(word.split("+"))
+                values[name] = split_rules(word)
             elif name in own:
                 values[name] = DATA_OPTIONS[name].check(word) if name in DATA_OPTIONS else word
             elif name in known:

@@ -1,26 +1,32 @@
-"""Findings: the good steps inside failed rollouts, and where failed rollouts were lost."""
+"""Findings: the good steps inside failed rollouts, where failed rollouts were lost, and whether that is luck."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from graft_app import batch as table
-from graft_app import controls, urlstate
-from graft_app.views import header
+from graft_app import cache, controls, urlstate
+from graft_app.views import header, lists
 from graft_app.views.tables import as_csv, as_jsonl, column_config, steps_table
 from graft_app.views.text import count
 from graft_core.credit import estimators
 from graft_core.insight import Findings
+from graft_core.insight.chance import sentence, too_small_sentence
+from graft_core.insight.compare import mirror
 from graft_core.settings import LOOK, Settings
 
 SUPPORT = (1, 2, 3, 5)
-LISTS = {"good": "Good steps in failures", "lost": "Where it was lost"}
+LISTS = {
+    "good": "Good steps in failures", "lost": "Where it was lost", "nothing": "Nothing to learn here",
+    "bad": "Bad steps in successes",
+}
 
 
 def headline(found: Findings, settings: Settings) -> None:
-    """The page's claim in two sentences and three numbers."""
+    """The page's claim, and beside it what luck would give."""
     facts, known = found.summary, estimators()
     a, b = known[settings.estimator].title, known[settings.baseline].title
     n = facts["good_steps"]
@@ -29,30 +35,72 @@ def headline(found: Findings, settings: Settings) -> None:
     else:
         claim = f"{count(facts['failures'], 'rollout')} failed."
     st.markdown(f"#### {claim} {'Some of those steps were good.' if n else f'{a} finds no good step in them.'}")
+    luck = ""
+    if found.chance is not None and n:
+        span = f"{found.chance.low} to {found.chance.high}" if found.chance.low < found.chance.high else f"{found.chance.high}"
+        luck = f" ({span} by luck) · {count(int(found.chance.beyond.sum()), 'step')} beyond luck"
     st.markdown(
-        f"**{count(n, 'good step')} in failed rollouts** · "
+        f"**{count(n, 'good step')} in failed rollouts**{luck} · "
         f"{facts['good_steps_3_rollouts']} at moments seen by 3 or more rollouts · "
         f"of {count(facts['failed_steps'], 'step')} there",
         help=f"A step of a failed rollout is good when its credit under {a}, not normalised, is above 0 (beyond 1e-9): "
         "it led to a moment from which rollouts of this task did better.",
     )
+    if found.chance is not None:
+        small = too_small_sentence(found.chance)
+        st.caption(sentence(found.chance) + (f" {small}" if small else ""))
+    for key in ("chance_missing", "certainty_missing"):
+        if key in facts:
+            st.caption(facts[key])
 
 
-def chooser(found: Findings) -> tuple[str, str, int]:
+def with_luck(settings: Settings) -> Findings:
+    """The findings with chance: at once for graph TD, on request with progress for the others."""
+    found = opened.findings(settings)
+    if settings.estimator == "graft_td" or not found.good.size:
+        return cache.chance_of(*opened.source, settings)
+    place = st.empty()
+    wanted: set[Settings] = st.session_state.setdefault("chance_wanted", set())
+    if settings not in wanted:
+        if place.button(
+            "Is this more than luck? (200 shuffles)", icon=":material/casino:",
+            help="This estimator has to run again for every shuffle of the outcomes; graph TD needs no second run.",
+        ):
+            wanted.add(settings)
+        else:
+            return found
+    bar = place.progress(0.0, "Dealing outcomes at random ...")
+    found = cache.chance_of(
+        *opened.source, settings, lambda done, total: bar.progress(done / total, f"Shuffle {done} of {total} ...")
+    )
+    place.empty()
+    return found
+
+
+def positions_of(found: Findings, which: str) -> Any:
+    """Step positions of a list."""
+    if which == "bad":
+        return mirror(found.batch, found.credit)
+    return {"good": found.good, "lost": found.lost, "nothing": np.zeros(0, dtype=np.int64)}[which]
+
+
+def chooser(found: Findings, settings: Settings) -> tuple[str, str, int]:
     """Which list, what to search for, and the least support: all in one row above the table."""
-    which = urlstate.read("list", lambda w: {"good": "good", "lost": "lost"}[w], "good")
+    which = urlstate.read("list", lambda w: {name: name for name in LISTS}[w], "good")
     query = urlstate.read("q", str, "")
     least = urlstate.read("seen", int, 1)
-    lists, search, support = st.columns([2.2, 1.4, 1], vertical_alignment="bottom")
-    lists.segmented_control(
-        "List", list(LISTS), format_func=lambda w: f"{LISTS[w]} ({getattr(found, w).size:,})",
-        label_visibility="collapsed", required=True, **urlstate.bind("list", which, "good"),
+    silent = cache.teaching_of(*opened.source, settings).silent
+    sizes = {name: silent if name == "nothing" else positions_of(found, name).size for name in LISTS}
+    names, search, support = st.columns([3.4, 1.2, 0.9], vertical_alignment="bottom")
+    names.segmented_control(
+        "List", list(LISTS), format_func=lambda w: f"{LISTS[w]} ({sizes[w]:,})", label_visibility="collapsed", required=True,
+        **urlstate.bind("list", which, "good"),
     )
     search.text_input(
         "Search", placeholder="search task, action, text", label_visibility="collapsed", **urlstate.bind("q", query, "")
     )
     support.selectbox(
-        "Support", SUPPORT, format_func=lambda n: "any support" if n == 1 else f"seen by {n}+ rollouts",
+        "Support", SUPPORT, format_func=lambda n: "any support" if n == 1 else f"seen by {n}+",
         label_visibility="collapsed", **urlstate.bind("seen", least if least in SUPPORT else 1, 1),
     )
     return which, query, least
@@ -69,25 +117,30 @@ def matching(rows: list[dict[str, Any]], query: str, least: int) -> list[dict[st
     return [row for row in rows if fits(row)]
 
 
-def show_list(found: Findings, settings: Settings, opened: table.Opened) -> None:
+def show_list(found: Findings, settings: Settings) -> None:
     """The chosen list as a table; a chosen row leads to its graph."""
-    which, query, least = chooser(found)
-    positions = getattr(found, which)
+    which, query, least = chooser(found, settings)
+    if which == "nothing":
+        lists.nothing_to_learn(cache.teaching_of(*opened.source, settings))
+        return
+    positions = positions_of(found, which)
     rows = matching(found.merged_rows(positions), query, least)
     if not rows:
         st.info("Nothing in this list matches." if positions.size else "Nothing to list here.")
         return
     shown = steps_table(rows, settings.estimator, settings.baseline, opened.value_word)
     chosen = st.dataframe(
-        shown, hide_index=True, on_select="rerun", selection_mode="single-row", key=f"list_{which}", height=500,
+        shown, hide_index=True, on_select="rerun", selection_mode="single-row", key=f"list_{which}", height=460,
         column_config=column_config(settings.estimator, settings.baseline, opened.value_word),
         alt=f"{LISTS[which]}: {len(rows)} rows",
     )
     with st.container(horizontal=True, vertical_alignment="center"):
-        stands = f"{len(rows):,} rows for {sum(r['count'] for r in rows):,} steps: equal moment and action are one row. "
-        st.caption(f"{stands}Choose a row to open it in its graph.")
+        stands = f"{count(len(rows), 'row')} for {count(sum(r['count'] for r in rows), 'step')}: "
+        st.caption(f"{stands}equal moment and action are one row. Choose a row to open it in its graph.")
         st.download_button("CSV", lambda: as_csv(rows), f"{which}.csv", "text/csv", icon=":material/download:")
         st.download_button("JSONL", lambda: as_jsonl(rows), f"{which}.jsonl", icon=":material/download:")
+    if which == "lost":
+        lists.lost_groups(cache.lost_of(*opened.source, settings))
     picked = chosen["selection"]["rows"]
     if picked and picked[0] < len(rows):
         st.switch_page("pages/graph.py", query_params=_towards(rows[picked[0]]))
@@ -99,13 +152,23 @@ def _towards(row: dict[str, Any]) -> dict[str, str]:
     return {**keep, "task": row["group_id"], "sel": f"e{row['edge']}", "at": str(row["row"])}
 
 
+def compare_methods(settings: Settings) -> None:
+    """How far the methods on the first menu agree, and what switching does to the scale."""
+    with st.expander("Do the methods agree? What does switching do to the scale?", on_change="rerun", key="compare") as box:
+        if box.open:
+            names = dict.fromkeys([settings.baseline, settings.estimator, *(n for n, e in estimators().items() if e.menu)])
+            lists.comparison(cache.comparison_of(*opened.source, settings, tuple(names)))
+
+
 opened = table.choose()
 if header.show(opened):
     with table.sentences():
         settings = controls.current()
-        found = opened.findings(settings)
-    headline(found, settings)
-    show_list(found, settings, opened)
+        top = st.container()
+        found = with_luck(settings)
+    with top:
+        headline(found, settings)
+    show_list(found, settings)
     a, b, c, d = st.columns([1, 1, 1.4, 0.8], vertical_alignment="bottom")
     with a:
         controls.estimator_menu("Credit A", "a", settings.estimator, LOOK.estimator, "The credit that decides what is good.")
@@ -116,6 +179,8 @@ if header.show(opened):
     with d:
         controls.expert_drawer(settings)
     controls.lambda_slider(settings)
+    with table.sentences():
+        compare_methods(settings)
 else:
     with table.sentences():
         opened.batch.require_groups()

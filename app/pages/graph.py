@@ -59,13 +59,17 @@ def chosen(found: Findings, group: int) -> Selection | None:
     return {"kind": kind, "id": chosen_id} if owner == group else None
 
 
-def path_of(found: Findings, group: int) -> list[int]:
-    """Edges of the rollout whose step the address names (`at`, a batch row)."""
+def step_at(found: Findings) -> int | None:
+    """The batch row of the step that the address names (`at`)."""
     word = st.query_params.get("at", "")
-    if not (word.isascii() and word.isdigit()) or int(word) >= found.batch.n_steps:
-        return []
-    row = int(found.batch.step_rollout_rows[int(word)])
-    if found.batch.group[row] != group:
+    return int(word) if word.isascii() and word.isdigit() and int(word) < found.batch.n_steps else None
+
+
+def path_of(found: Findings, group: int) -> list[int]:
+    """Edges of the rollout whose step the address names."""
+    step = step_at(found)
+    row = -1 if step is None else int(found.batch.step_rollout_rows[step])
+    if row < 0 or found.batch.group[row] != group:
         return []
     start, end = found.batch.offsets[row : row + 2].tolist()
     return [int(e) for e in found.graph.edge[start:end]]
@@ -222,7 +226,7 @@ with side:
     elif choice["kind"] == "node":
         detail.moment(found, choice["id"], opened.value_word)
     else:
-        detail.step(found, choice["id"], opened.value_word, lambda row: urlstate.write("at", str(row)))
+        detail.step(found, choice["id"], opened.value_word, step_at(found), lambda row: urlstate.write("at", str(row)))
 lambda_line(found, settings)
 low = st.columns([1, 1, 1.4], vertical_alignment="bottom")
 with low[0]:

@@ -8,10 +8,12 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from graft_app.views import why
 from graft_app.views.text import block, count, number, one_line
 from graft_core.credit import estimators
 from graft_core.insight import Findings
 from graft_core.insight.moment import edge_facts, node_facts
+from graft_core.insight.why import position_of_row
 
 
 def _end_sign(success: float) -> str:
@@ -73,8 +75,8 @@ def moment(found: Findings, node: int, value_word: str) -> None:
     st.text(f"Rollouts through it: {names}" + (" …" if len(facts["rollouts"]) > 40 else ""))
 
 
-def step(found: Findings, edge: int, value_word: str, choose: Callable[[int], None]) -> None:
-    """The panel of a chosen edge; choosing an instance highlights its rollout."""
+def step(found: Findings, edge: int, value_word: str, at: int | None, choose: Callable[[int], None]) -> None:
+    """The panel of a chosen edge. at: batch row of the instance to explain; choosing another highlights its rollout."""
     facts = edge_facts(found.graph, found.values.v, edge, **both(found))
     st.markdown(f"**Step** · {count(facts['count'], 'time')} · edge {edge}")
     block(facts["action"], 600)
@@ -106,9 +108,15 @@ def step(found: Findings, edge: int, value_word: str, choose: Callable[[int], No
         | _credit_columns(found),
         alt="instances of this step",
     )
+    instances = [row["row"] for row in facts["instances"]]
+    position = position_of_row(found.batch, at if at is not None and at in instances else instances[0])
+    why.show(found, position)
     rows = picked["selection"]["rows"]
     if rows and rows[0] < len(facts["instances"]):
-        choose(facts["instances"][rows[0]]["row"])
+        chosen = facts["instances"][rows[0]]["row"]
+        if chosen != at:
+            choose(chosen)
+            st.rerun()
     if facts["said"] != facts["action"]:
         with st.expander("What the model said (first instance)"):
             block(facts["said"])

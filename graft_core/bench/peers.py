@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from graft_core.graph import TrajectoryGraph
 from graft_core.rollouts import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 SWEEP_EPS = 1e-8
 
@@ -22,22 +25,20 @@ def pandas_factorize(texts: Sequence[str]) -> IntArray:
     return pd.factorize(np.array(texts, dtype=object))[0].astype(np.int64)
 
 
-def networkx_values(graph: TrajectoryGraph, groups: Sequence[int], gamma: float) -> dict[int, float]:
-    """V of each node of the groups: one networkx graph per group, swept until nothing changes by more than 1e-8."""
+def networkx_values(nets: Sequence[nx.MultiDiGraph[int]], gamma: float) -> dict[int, float]:
+    """V of each node: one networkx graph per task, swept in Python until nothing changes by 1e-8 or more."""
     values: dict[int, float] = {}
-    for group in groups:
-        net = graph.to_networkx(group)
+    for net in nets:
         v = {u: data["outcome"] if data["sink"] else 0.0 for u, data in net.nodes(data=True)}
+        inner = [u for u, sink in net.nodes(data="sink") if not sink]
         change = 1.0
         while change >= SWEEP_EPS:
             change = 0.0
-            for u in net:
-                if net.nodes[u]["sink"]:
-                    continue
+            for u in inner:
                 total = visits = 0.0
-                for _, w, data in net.out_edges(u, data=True):
-                    total += data["count_known"] * gamma * v[w]
-                    visits += data["count_known"]
+                for _, w, count in net.out_edges(u, data="count_known"):
+                    total += count * gamma * v[w]
+                    visits += count
                 change = max(change, abs(total / visits - v[u]))
                 v[u] = total / visits
         values.update(v)

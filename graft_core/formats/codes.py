@@ -19,7 +19,8 @@ WARNINGS: Final[dict[str, str]] = {
     "order_doubtful": "The steps of a rollout do not seem to stand in the order in which they happened; "
     "credit that follows the order is unreliable there.",
     "outcome_partly_null": "Some rows of a rollout say its outcome is unknown and others give it; the value was used.",
-    "rollout_ids_renamed": "The chosen grouping put two rollouts of the same id into one group; the later was renamed.",
+    "rollout_ids_renamed": "Two rollouts of one group have the same id (in the file, or since the chosen grouping put them "
+    "together); the later was renamed.",
     "rows_differ": "Rows of one rollout name different training steps or task families; the first was used.",
     "step_gap": "The step numbers of a rollout leave some out.",
     "step_missing": "Rows have an action but no step number; they were numbered in the order of the file.",

@@ -63,7 +63,7 @@ def read(source: Source, rows: Rows) -> None:
         rows.add(made, [index] * len(made))
     if doubts.rollouts:
         index = good[min(doubts.rollouts)][0]
-        rows.warn("order_doubtful", _sentence(doubts, len(good)), rows.where(index), len(doubts.rollouts))
+        rows.warn("order_doubtful", _sentence(doubts), rows.where(index), len(doubts.rollouts))
 
 
 def _problem(item: Any) -> str:
@@ -84,14 +84,13 @@ def _doubts(items: list[dict[str, Any]]) -> Doubts:
     )
 
 
-def _sentence(doubts: Doubts, n: int) -> str:
+def _sentence(doubts: Doubts) -> str:
     parts = []
     if doubts.start:
-        start = (doubts.usual_start or "")[:40]
-        parts.append(f"{len(doubts.start)} of {n} rollouts do not begin at the usual start {start!r}")
+        parts.append(f"rollouts do not begin at the usual start {(doubts.usual_start or '')[:40]!r}")
     if doubts.end:
-        parts.append(f"in {len(doubts.end)} the action {(doubts.ending_action or '')[:40]!r} that ends them is not last")
-    return "steps seem out of order: " + ", ".join(parts)
+        parts.append(f"rollouts go on after {(doubts.ending_action or '')[:40]!r}, which ends them elsewhere")
+    return "steps seem out of order: " + ", or ".join(parts)
 
 
 def rollout_rows(item: dict[str, Any], train_step: Any, doubtful: bool) -> list[dict[str, Any]]:

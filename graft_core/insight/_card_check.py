@@ -12,17 +12,19 @@ import numpy as np
 import orjson
 
 from graft_core import __version__
-from graft_core.errors import GraftError, InputError
+from graft_core.errors import GraftError, InputError, UsageError
 from graft_core.insight._card_content import Look, content, luck, settings_words, sureness
 from graft_core.insight._card_data import combined, differences, fingerprint, hashed
 from graft_core.insight._card_find import Found, find_data
 from graft_core.insight._card_text import MARK, Redaction, matches
 from graft_core.insight.chance import chance
 from graft_core.insight.findings import Findings, findings
+from graft_core.insight.labels import plain
 from graft_core.rollouts import RolloutBatch
 from graft_core.settings import Settings
 
 TOLERANCE: Final = 1e-9
+MOST_SHUFFLES: Final = 100_000
 REPRODUCED, OTHER_DATA, DIFFERS = "reproduced", "different data", "not reproduced"
 NUMBERS: Final = ("numbers", "moment", "certainty", "chance", "finding")
 WORDING: Final = ("because", "formulas", "title", "sentence", "word", "meaning", "symbols", "text", "note", "value_word")
@@ -51,9 +53,14 @@ class Verification:
 def check_card(card: Mapping[str, Any], near: Sequence[Path], paths: Sequence[Path]) -> Verification:
     """See `cards.verify_card`."""
     try:
-        return _check(card, near, paths)
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        found = _check(card, near, paths)
+    except InputError:
+        raise
+    except UsageError as error:
+        raise InputError(f"the card asks for what cannot be done here: {error}") from None
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
         raise InputError(f"a broken finding card: {type(error).__name__} {error}") from None
+    return replace(found, details=tuple(plain(sentence) for sentence in found.details))
 
 
 def _check(card: Mapping[str, Any], near: Sequence[Path], paths: Sequence[Path]) -> Verification:
@@ -130,9 +137,13 @@ def _changed_files(data: Mapping[str, Any], place: Found) -> list[str]:
 
 def _other_data(card: Mapping[str, Any], batch: RolloutBatch, settings: Settings, position: int | None) -> list[str]:
     """What the change of data means for the finding: which rollouts of its task changed, and which of its numbers."""
+    step = card["finding"]
     if position is None:
-        step = card["finding"]
-        return [f"there is no step {step['step']} of rollout {step['rollout_id']} of task {step['group_id']} here"]
+        missing = f"there is no step {step['step']} of rollout {step['rollout_id']} of task {step['group_id']} here"
+        if step["group_id"] not in batch.group_ids:
+            return [missing]
+        rollouts = fingerprint(batch, batch.group_ids.index(step["group_id"]), Redaction())
+        return [*differences(card["fingerprint"], rollouts), missing]
     group = int(batch.group[batch.step_rollout[position]])
     said = differences(card["fingerprint"], fingerprint(batch, group, Redaction()))
     said = said or ["the rollouts of this task are the card's; the change is elsewhere"]
@@ -151,11 +162,13 @@ def _compare(card: Mapping[str, Any], found: Findings, position: int) -> list[st
     fresh["certainty"] = sureness(found, position)
     asked = card.get("chance")
     if asked:
+        if int(asked["shuffles"]) > MOST_SHUFFLES:
+            raise InputError(f"the card asks for {asked['shuffles']} shuffles; expected at most {MOST_SHUFFLES:,}")
         dealt = chance(found.batch, found.settings, int(asked["shuffles"]), int(asked["seed"]), level=float(asked["level"]))
         fresh["chance"] = luck(dealt, position, group)
     fresh = orjson.loads(orjson.dumps(fresh, option=orjson.OPT_SERIALIZE_NUMPY))
-    if found.batch.groups_assumed or card["data"]["group_by"] == "file":
-        fresh["finding"]["group_id"] = card["finding"]["group_id"]  # then the task is called after the file, which may be renamed
+    if found.batch.groups_assumed or card["data"]["group_by"] == "file":  # called after the file, which may be renamed
+        fresh["finding"]["group_id"] = card["finding"]["group_id"]
     said = [
         sentence
         for part in ("numbers", "finding", "evidence", "moment", "certainty", "chance", "claim")
@@ -164,8 +177,12 @@ def _compare(card: Mapping[str, Any], found: Findings, position: int) -> list[st
     ]
     said += differences(card["fingerprint"], fingerprint(found.batch, group, Redaction()))
     said += _leaves(card["settings"], _plain(settings_words(found)), "settings", same_version)
-    if said and not same_version:
-        said.append(f"the card was made with {card['tool']} {card['version']}, this is version {__version__}")
+    if said:
+        words = found.settings.to_words()
+        said.append(
+            f"computed by version {__version__}, the card by {card['version']}, with credit {found.settings.estimator} and "
+            f"{found.settings.baseline}, settings " + (", ".join(f"{k}={v}" for k, v in words.items()) or "as preset")
+        )
     return said
 
 
@@ -193,7 +210,7 @@ def _equal(card: Any, here: Any) -> bool:
         return matches(card, here)
     if _is_number(card) and _is_number(here):
         return abs(card - here) <= TOLERANCE * max(1.0, abs(here))
-    return (card is None or card == "") == (here is None or here == "") and (card == here or not card)
+    return bool(card == here) or (card in (None, "") and here in (None, ""))
 
 
 def _is_number(value: Any) -> bool:

@@ -14,14 +14,14 @@ from graft_core.insight._card_text import Redaction
 from graft_core.insight._moments import steps_at, value_word
 from graft_core.insight.certainty import certainty, no_interval
 from graft_core.insight.chance import Chance
-from graft_core.insight.findings import Findings
+from graft_core.insight.findings import Findings, unnormalised
 from graft_core.insight.moment import endings
 from graft_core.insight.palette import credit_limit
 from graft_core.insight.picture import mean_per_edge
 from graft_core.insight.why import why
 from graft_core.rollouts import IntArray
 
-SHOWN_TEXT, SHOWN_ACTION, SHOWN_LABEL = 600, 300, 100
+SHOWN_TEXT, SHOWN_ACTION, SHOWN_PLACE, SHOWN_LABEL = 600, 300, 240, 100
 EDGES_SHOWN = 8
 TITLES = {
     "good": "A good step in a failed rollout",
@@ -31,11 +31,14 @@ TITLES = {
 }
 
 
+NOTHING_HIDDEN = Redaction()
+
+
 @dataclass(frozen=True)
 class Look:
     """How texts come onto a card. cut=False: whole (as far as texts are looked at), to compare with a card that was cut."""
 
-    hide: Redaction = Redaction()
+    hide: Redaction = NOTHING_HIDDEN
     cut: bool = True
 
     def text(self, text: str, length: int, keep_lines: bool = False) -> str:
@@ -152,7 +155,7 @@ def moment(found: Findings, position: int, look: Look) -> dict[str, Any]:
     here = v[(graph.node_group == graph.node_group[node]) & ~np.isnan(v)]
     low, high = (0.0, 1.0) if word.startswith("chance") or not here.size else (float(here.min()), float(here.max()))
     return {
-        "text": look.text(batch.text(int(graph.node_text[node])), SHOWN_LABEL),
+        "text": look.text(batch.text(int(graph.node_text[node])), SHOWN_PLACE),
         "value": float(v[node]),
         "value_limits": [low, high if high > low else low + 1.0],
         "credit_limit": _limit(found, int(graph.node_group[node])),
@@ -176,7 +179,7 @@ def _way(found: Findings, edge: int, at: IntArray, chosen: bool, look: Look) -> 
         **endings(graph, batch.step_rollout[steps]),
         "to": {
             "kind": _end(found, target),
-            "text": look.text(batch.text(int(graph.node_text[target])), SHOWN_LABEL),
+            "text": look.text(batch.text(int(graph.node_text[target])), SHOWN_PLACE),
             "value": float(found.values.v[target]),
             "visits": int(graph.visits[target]),
         },
@@ -212,12 +215,13 @@ def luck(chance: Chance, position: int, group: int) -> dict[str, Any]:
 
 def sureness(found: Findings, position: int) -> dict[str, Any]:
     """The interval of the step's credit and what it says; only a sentence where there is no checked interval."""
-    reason = no_interval(found.settings)
+    settings = unnormalised(found.settings)
+    reason = no_interval(settings)
     if not reason and not found.graph.known[position]:
         reason = "the outcome of this rollout is unknown"
     if reason:
         return {"sentence": f"No interval: {reason}."}
-    per = found.settings.resolved(found.settings.estimator).get("per", "transition")
+    per = settings.resolved(settings.estimator).get("per", "transition")
     row = certainty(found.graph, found.values, per).row(int(found.graph.edge[position]))
     interval = ""
     if row["low"] is not None:

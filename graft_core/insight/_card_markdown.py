@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from graft_core.insight.labels import plain
+from graft_core.insight.labels import plain, shorten
+
+SHOWN_PLACE = 100
 
 # What begins markup inside a line: emphasis, code, links, references, mentions, formulas, tables, strikethrough, and what
 # programs make links of (a colon or a full stop inside a word).
@@ -64,7 +66,8 @@ def _numbers(card: Mapping[str, Any]) -> list[str]:
         (f"credit B ({settings['baseline']})", _number(numbers["baseline"])),
         ("rollouts of known outcome that were in this moment", f"{numbers['seen_by']} of {numbers['of']}"),
     ]
-    how = [f"- {literal(f['estimator'])}: {literal(f['symbols'])}; here {literal(f['text'])}" for f in card["claim"]["formulas"]]
+    formulas = card["claim"]["formulas"]
+    how = [f"- {literal(f['estimator'])}: {literal(f['symbols'])}; here {literal(f['text'])}" for f in formulas]
     return ["## Numbers", _table(("what", "number"), rows), "\n".join(how)]
 
 
@@ -73,8 +76,8 @@ def _moment(card: Mapping[str, Any]) -> list[str]:
     heads = ("action", "times", "led to", card["claim"]["value_word"], "credit A", "credit B", "succeeded", "failed")
     rows = [
         (
-            way["action"] + (" (this step)" if way["chosen"] else ""), str(way["count"]), _target(way), _number(way["to"]["value"]),
-            _number(way["credit"]), _number(way["baseline"]), str(way["succeeded"]), str(way["failed"]),
+            way["action"] + (" (this step)" if way["chosen"] else ""), str(way["count"]), _target(way),
+            _number(way["to"]["value"]), _number(way["credit"]), _number(way["baseline"]), str(way["succeeded"]), str(way["failed"]),
         )
         for way in here["actions"]
     ]  # fmt: skip
@@ -84,7 +87,7 @@ def _moment(card: Mapping[str, Any]) -> list[str]:
 
 def _target(way: Mapping[str, Any]) -> str:
     ends = {"success": "the end: success", "failure": "the end: failure", "unknown": "the end: outcome unknown"}
-    return "the same moment" if way["back"] else ends.get(way["to"]["kind"]) or way["to"]["text"]
+    return "the same moment" if way["back"] else ends.get(way["to"]["kind"]) or shorten(way["to"]["text"], SHOWN_PLACE)
 
 
 def _luck(card: Mapping[str, Any]) -> list[str]:
@@ -109,19 +112,21 @@ def _luck(card: Mapping[str, Any]) -> list[str]:
 def _origin(card: Mapping[str, Any]) -> list[str]:
     settings, data = card["settings"], card["data"]
     options = "; ".join(
-        f"{name}: " + ", ".join(f"{key} {_value(value)}" for key, value in given.items()) for name, given in settings["options"].items()
+        f"{name}: " + ", ".join(f"{key} {_value(value)}" for key, value in given.items())
+        for name, given in settings["options"].items()
     )
     rows = [
         ("moments are the same by", " + ".join(settings["rules"])),
         ("actions, ends", f"{settings['actions']}, {settings['sinks']}"),
-        ("values", f"weighting {settings['weighting']}, rewards {settings['rewards']}, solver {settings['solver']}, prior {_value(settings['prior'])}"),
+        ("values", ", ".join(f"{name} {_value(settings[name])}" for name in ("weighting", "rewards", "solver", "prior"))),
         ("estimator options", options),
         ("grouped by", data["group_by"] or "the file's own tasks"),
         *[("data", f"{file['file']}, SHA-256 {file['sha256']}") for file in data["files"]],
         ("made", f"{card['made']} with {card['tool']} {card['version']}"),
     ]
     check = "Check it: `graft verify` with the JSON file of this card, and the data beside it."
-    return ["## Settings and data", _table(("what", "value"), rows), check, "Some texts are redacted." if card["redacted"] else ""]
+    hidden = "Some texts are redacted." if card["redacted"] else ""
+    return ["## Settings and data", _table(("what", "value"), rows), check, hidden]
 
 
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

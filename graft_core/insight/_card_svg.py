@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from graft_core.insight.labels import plain
+from graft_core.insight.labels import labels, plain
 from graft_core.insight.palette import (
     CREDIT_STEPS,
     NO_CREDIT,
@@ -24,9 +24,12 @@ from graft_core.insight.palette import (
 
 WIDTH: Final = 900
 HEAD, ROW, FOOT = 64, 66, 62
-FROM_X, TO_X = 130, 640
+FROM_X, LINE_X, TO_X = 95, 320, 640
 INK, QUIET, OUTLINE, BAND = "#31333F", "#5C6069", "#4A4E57", "#F3D9A0"
 FONT: Final = "system-ui, sans-serif"
+Point = tuple[float, float]
+DIAMOND: Final[list[Point]] = [(0, -1), (1, 0), (0, 1), (-1, 0)]
+SQUARE: Final[list[Point]] = [(-1, -1), (1, -1), (1, 1), (-1, 1)]
 DASHES = {"negative": "7 4", "undefined": "1.5 4"}
 
 
@@ -46,10 +49,11 @@ def svg(card: Mapping[str, Any]) -> str:
     ET.SubElement(picture, "rect", {"width": str(WIDTH), "height": str(height), "fill": PAGE["light"]})
     _text(picture, 20, 28, claim["title"], size=16, bold=True)
     _text(picture, 20, 48, _fit(_place(card["finding"]), 110), ink=QUIET)
+    names = labels([here["text"], *(way["to"]["text"] for way in ways)])[1:]
     middle = HEAD + ROW * max(len(ways), 2) / 2
-    for at, way in enumerate(ways):
+    for at, (way, name) in enumerate(zip(ways, names, strict=True)):
         y = HEAD + ROW * (at + 0.5) + (ROW / 2 if len(ways) == 1 else 0)
-        _way(picture, way, middle, y, here, claim["value_word"])
+        _way(picture, way, name, middle, y, here, claim["value_word"])
     _node(picture, FROM_X, middle, "ordinary", here["value"], here["value_limits"], 17)
     for number, line in enumerate(_lines(here["text"], 26, 3)):
         _text(picture, FROM_X, middle + 36 + 15 * number, line, anchor="middle", size=12)
@@ -59,22 +63,25 @@ def svg(card: Mapping[str, Any]) -> str:
     return ET.tostring(picture, encoding="unicode") + "\n"
 
 
-def _way(picture: ET.Element, way: Mapping[str, Any], from_y: float, y: float, here: Mapping[str, Any], word: str) -> None:
+def _way(
+    picture: ET.Element, way: Mapping[str, Any], name: str, from_y: float, y: float, here: Mapping[str, Any], word: str
+) -> None:
     ink, dash = _ink(way["credit"], here["credit_limit"])
-    path = f"M {FROM_X + 20} {from_y:.1f} C {FROM_X + 120} {from_y:.1f} {FROM_X + 90} {y:.1f} {FROM_X + 200} {y:.1f} L {TO_X - 24} {y:.1f}"
+    bend = f"C {FROM_X + 140} {from_y:.1f} {FROM_X + 110} {y:.1f} {LINE_X} {y:.1f}"
+    path = f"M {FROM_X + 18} {from_y:.1f} {bend} L {TO_X - 24} {y:.1f}"
     if way["chosen"]:
         ET.SubElement(picture, "path", {"d": path, "fill": "none", "stroke": BAND, "stroke-width": "13"})
     width = 1.5 + 4.5 * min(math.log1p(way["count"] or 0) / math.log1p(max(here["visits"] or 1, 10)), 1.0)
-    line = {"d": path, "fill": "none", "stroke": ink, "stroke-width": f"{width:.1f}"} | ({"stroke-dasharray": dash} if dash else {})
-    ET.SubElement(picture, "path", line)
+    line = {"d": path, "fill": "none", "stroke": ink, "stroke-width": f"{width:.1f}"}
+    ET.SubElement(picture, "path", line | _dashed(dash))
     ET.SubElement(picture, "path", {"d": f"M {TO_X - 16} {y:.1f} l -12 -6 l 0 12 z", "fill": ink})
-    _text(picture, FROM_X + 190, y - 9, _fit(way["action"] or "(no action)", 46), bold=way["chosen"])
+    _text(picture, LINE_X, y - 9, _fit(way["action"] or "(no action)", 46), bold=way["chosen"])
     how_often = f"{way['count']} ×, credit {_signed(way['credit'])}, {way['succeeded']} succeeded, {way['failed']} failed"
-    _text(picture, FROM_X + 190, y + 18, how_often, size=12, ink=QUIET)
+    _text(picture, LINE_X, y + 18, how_often, size=12, ink=QUIET)
     to = way["to"]
     _node(picture, TO_X, y, to["kind"], to["value"], here["value_limits"], 12)
     ends = {"success": "ends in success", "failure": "ends in failure", "unknown": "ends, outcome unknown"}.get(to["kind"])
-    where = "back to the same moment" if way["back"] else ends or _fit(to["text"] or "(no text)", 32)
+    where = "back to the same moment" if way["back"] else ends or name or "(no text)"
     _text(picture, TO_X + 24, y - 2, where)
     _text(picture, TO_X + 24, y + 14, f"{word} {_number(to['value'])}", size=12, ink=QUIET)
 
@@ -88,15 +95,15 @@ def _node(
     if kind == "ordinary":
         ET.SubElement(picture, "circle", {"cx": f"{x}", "cy": f"{y:.1f}", "r": f"{radius}", **look})
         return
-    corners = {"success": _star(), "failure": [(0, -1), (1, 0), (0, 1), (-1, 0)]}.get(kind, [(-1, -1), (1, -1), (1, 1), (-1, 1)])
+    corners = {"success": _star(), "failure": DIAMOND}.get(kind, SQUARE)
     size = radius * {"success": 1.3, "failure": 1.2}.get(kind, 0.95)
     points = " ".join(f"{x + size * cx:.1f},{y + size * cy:.1f}" for cx, cy in corners)
     ET.SubElement(picture, "polygon", {"points": points, **look})
 
 
-def _star() -> list[tuple[float, float]]:
-    turns = [math.pi * (tenth / 5 - 0.5) for tenth in range(10)]
-    return [((1, 0.45)[at % 2] * math.cos(turn), (1, 0.45)[at % 2] * math.sin(turn)) for at, turn in enumerate(turns)]
+def _star() -> list[Point]:
+    turns = [(math.pi * (tenth / 5 - 0.5), 0.45 if tenth % 2 else 1.0) for tenth in range(10)]
+    return [(reach * math.cos(turn), reach * math.sin(turn)) for turn, reach in turns]
 
 
 def _ink(credit: float | None, limit: float) -> tuple[str, str]:
@@ -105,21 +112,27 @@ def _ink(credit: float | None, limit: float) -> tuple[str, str]:
     return credit_colours("light")[number], dash
 
 
+def _dashed(dash: str) -> dict[str, str]:
+    return {"stroke-dasharray": dash} if dash else {}
+
+
 def _legend(picture: ET.Element, height: int, here: Mapping[str, Any], hidden: int, word: str) -> None:
     y = height - 22
     low, high = here["value_limits"]
     for step, fill in enumerate(value_colours()[::4]):
         ET.SubElement(picture, "rect", {"x": str(20 + 9 * step), "y": str(y - 11), "width": "9", "height": "12", "fill": fill})
     _text(picture, 134, y, f"{word} {low:g} to {high:g}", size=12, ink=QUIET)
-    for x, credit, meaning in ((330, here["credit_limit"], "better than usual here"), (530, -here["credit_limit"], "worse (dashed)")):
-        ink, dash = _ink(credit, here["credit_limit"])
+    end = here["credit_limit"]
+    for x, credit, meaning in ((330, end, "better than usual here"), (530, -end, "worse (dashed)")):
+        ink, dash = _ink(credit, end)
         line = {"x1": str(x), "y1": str(y - 4), "x2": str(x + 34), "y2": str(y - 4), "stroke": ink, "stroke-width": "3"}
-        ET.SubElement(picture, "line", line | ({"stroke-dasharray": dash} if dash else {}))
+        ET.SubElement(picture, "line", line | _dashed(dash))
         _text(picture, x + 42, y, meaning, size=12, ink=QUIET)
-    ET.SubElement(picture, "rect", {"x": "670", "y": str(y - 10), "width": "34", "height": "12", "fill": BAND})
-    _text(picture, 712, y, "the step of the card", size=12, ink=QUIET)
+    ET.SubElement(picture, "rect", {"x": "690", "y": str(y - 10), "width": "34", "height": "12", "fill": BAND})
+    _text(picture, 732, y, "the step of the card", size=12, ink=QUIET)
     if hidden > 0:
-        _text(picture, FROM_X + 190, y - 24, f"and {hidden} more that {'was' if hidden == 1 else 'were'} done here", size=12, ink=QUIET)
+        more = f"and {hidden} more that {'was' if hidden == 1 else 'were'} done here"
+        _text(picture, LINE_X, y - 24, more, size=12, ink=QUIET)
 
 
 def _place(finding: Mapping[str, Any]) -> str:
@@ -128,7 +141,8 @@ def _place(finding: Mapping[str, Any]) -> str:
 
 
 def _text(
-    picture: ET.Element, x: float, y: float, text: str, *, size: int = 13, ink: str = INK, bold: bool = False, anchor: str = "start"
+    picture: ET.Element, x: float, y: float, text: str, *,
+    size: int = 13, ink: str = INK, bold: bool = False, anchor: str = "start",
 ) -> None:
     look = {"x": f"{x:g}", "y": f"{y:.1f}", "fill": ink, "font-size": str(size)}
     look |= {"font-weight": "600"} if bold else {}

@@ -23,42 +23,34 @@ def _inverse(members: Ints, place: Ints, indptr: Ints, edge_dst: Ints, flow: Flo
                 matrix[i, j] -= flow[e]
     if k == 1:
         matrix[0, 0] = 1.0 / matrix[0, 0]
-        return matrix
-    inverse: Floats = np.linalg.inv(matrix)
-    return inverse
+    else:
+        matrix[:, :] = np.linalg.inv(matrix)
+    return matrix
 
 
 @njit(cache=True, nogil=True)
-def _leave(u: int, c: int, amount: float, indptr: Ints, edge_dst: Ints, flow: Floats, component: Ints, mass: Floats) -> None:
+def _leave(
+    u: int, c: int, amount: float, indptr: Ints, edge_dst: Ints, flow: Floats, component: Ints, mass: Floats, waiting: Bools
+) -> None:
     """Send what passes u on to the nodes after it that stand outside component c."""
     for e in range(indptr[u], indptr[u + 1]):
         to = component[edge_dst[e]]
         if flow[e] != 0.0 and to >= 0 and to != c:
             mass[edge_dst[e]] += amount * flow[e]
+            waiting[to] = True
 
 
 @njit(cache=True, nogil=True)
-def _through(
-    c: int, members: Ints, block: Floats, indptr: Ints, edge_dst: Ints, flow: Floats, component: Ints, mass: Floats,
-    passing: Floats,
-) -> bool:  # fmt: skip
-    """Passings of one component's members from the weight that has reached it; False where none has."""
+def _through(members: Ints, block: Floats, mass: Floats, passing: Floats) -> None:
+    """Passings of one component's members from the weight that has reached them, which is used up."""
     k = members.size
-    reached = False
+    passing[:k] = 0.0
     for i in range(k):
         m = mass[members[i]]
-        if m == 0.0:
-            continue
-        mass[members[i]] = 0.0
-        if not reached:
-            passing[:k] = 0.0
-            reached = True
-        for j in range(k):
-            passing[j] += m * block[i * k + j]
-    if reached:
-        for i in range(k):
-            _leave(members[i], c, passing[i], indptr, edge_dst, flow, component, mass)
-    return reached
+        if m != 0.0:
+            mass[members[i]] = 0.0
+            for j in range(k):
+                passing[j] += m * block[i * k + j]
 
 
 @njit(cache=True, nogil=True)
@@ -83,19 +75,22 @@ def _blocks(
 @njit(cache=True, nogil=True)
 def _walk(
     top: int, first: int, origin: int, nodes: Ints, starts: Ints, blocks: Floats, offset: Ints, indptr: Ints,
-    edge_dst: Ints, flow: Floats, noise: Floats, component: Ints, mass: Floats, passing: Floats,
+    edge_dst: Ints, flow: Floats, noise: Floats, component: Ints, mass: Floats, waiting: Bools, passing: Floats,
 ) -> tuple[float, float]:  # fmt: skip
     """(sum of d^2 noise, d at the origin) of the weight in `mass`, which is used up, from component `top` downwards."""
     total, own = 0.0, 0.0
     for c in range(top, first - 1, -1):
-        members = nodes[starts[c] : starts[c + 1]]
-        block = blocks[offset[c - first] : offset[c - first + 1]]
-        if not _through(c, members, block, indptr, edge_dst, flow, component, mass, passing):
+        if not waiting[c]:
             continue
+        waiting[c] = False
+        members = nodes[starts[c] : starts[c + 1]]
+        _through(members, blocks[offset[c - first] : offset[c - first + 1]], mass, passing)
         for i in range(members.size):
-            total += passing[i] * passing[i] * noise[members[i]]
-            if members[i] == origin:
-                own += passing[i]
+            u, d = members[i], passing[i]
+            total += d * d * noise[u]
+            if u == origin:
+                own += d
+            _leave(u, c, d, indptr, edge_dst, flow, component, mass, waiting)
     return total, own
 
 
@@ -113,7 +108,7 @@ def gather_noise(
     """
     component = np.full(indptr.size - 1, -1, np.int64)
     place = np.full(indptr.size - 1, -1, np.int64)
-    mass = np.zeros(indptr.size - 1)
+    mass, waiting = np.zeros(indptr.size - 1), np.zeros(starts.size, np.bool_)
     passing = np.empty(max(1, np.max(np.diff(starts)))) if starts.size > 1 else np.empty(1)
     for c in range(starts.size - 1):
         component[nodes[starts[c] : starts[c + 1]]] = c
@@ -125,10 +120,12 @@ def gather_noise(
         for q in by_group[bounds[g] : bounds[g + 1]]:
             top = first - 1
             for k in range(query_starts[q], query_starts[q + 1]):
-                if component[query_node[k]] >= 0:
+                c = component[query_node[k]]
+                if c >= 0:
                     mass[query_node[k]] += query_weight[k]
-                    top = max(top, component[query_node[k]])
+                    waiting[c] = True
+                    top = max(top, c)
             total[q], own[q] = _walk(
                 top, first, query_origin[q], nodes, starts, blocks, offset, indptr, edge_dst, flow, noise, component, mass,
-                passing,
+                waiting, passing,
             )  # fmt: skip

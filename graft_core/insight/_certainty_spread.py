@@ -22,7 +22,7 @@ PSEUDO_VISITS = 8.0
 
 LEAST_SHARE = 1e-3  # V(1 - V) of a node never counts as less
 LEAST_POOLED = 1e-6  # nor does the pooled variance, in units of the outcomes' range squared
-LARGEST_BLOCK = 400  # cycles of more states are not inverted but factorised sparsely
+LARGEST_BLOCK = 64  # cycles of more states are not inverted but factorised sparsely
 COLUMNS = 256  # right-hand sides at a time
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graft_core.constants import NO_TEXT, SIGN_TOLERANCE
-from graft_core.credit.estimate import graph_of, estimators
+from graft_core.credit.estimate import estimators, graph_of
 from graft_core.graph import TrajectoryGraph, _ends, sorted_factorise
 from graft_core.insight._chance_deal import Block, Deal, Progress
 from graft_core.rollouts import FloatArray, IntArray, RolloutBatch

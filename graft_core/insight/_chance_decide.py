@@ -5,10 +5,10 @@ N_s(x) = listed classes of deal s that score x or more, N_0 of the observed outc
 
     q(x) = pi0 * mean_s N_s(x) / N_0(x)        a class is marked where the least q(y), y <= its score, is <= level
 
-as in Storey and Tibshirani (2003, PNAS 100:9440) and Tusher et al. (2001, PNAS 98:5116). pi0 is the share of classes
-without any effect, from those whose score is near 0. That alone can err often when nothing is there at all, so a gate stands before
-it: the best mean N / N_0 must be among the best `level` of what the deals themselves reach. The observed outcomes are one deal
-among equals if outcomes do not depend on the paths, hence the list is empty with chance 1 - level or more then.
+as in Tusher et al. (2001, PNAS 98:5116) and Storey and Tibshirani (2003, PNAS 100:9440). pi0 is the share of classes
+without any effect, from those whose score is near 0. That alone can err often when nothing is there at all, so a gate
+stands before it: the best mean N / N_0 must be among the best `level` of what the deals themselves reach. If outcomes do
+not depend on the paths, the observed ones are a deal like any other, and the list is empty with chance 1 - level or more.
 """
 
 from __future__ import annotations

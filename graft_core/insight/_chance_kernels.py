@@ -10,8 +10,10 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-DENSE_LIMIT = 1500  # one factorisation serves all columns, so larger components than for one vector pay
-SETTLED = 1e-13  # sweeps stop when nothing moves more than this times (1 - gamma) / gamma
+DENSE = 1500  # one factorisation serves all columns, so larger components than for one vector pay
+EXACT = 1e-13  # sweeps stop when nothing moves more than this times (1 - gamma) / gamma
+ROUGH_DENSE = 200
+ROUGH = 1e-5  # enough for a variance
 
 
 @njit(cache=True, nogil=True)
@@ -51,7 +53,9 @@ def _dense(members: Ints, place: Ints, indptr: Ints, edge_dst: Ints, weight: Flo
 
 
 @njit(cache=True, nogil=True)
-def _sweeps(members: Ints, place: Ints, indptr: Ints, edge_dst: Ints, weight: Floats, gamma: float, v: Floats) -> bool:
+def _sweeps(
+    members: Ints, place: Ints, indptr: Ints, edge_dst: Ints, weight: Floats, gamma: float, v: Floats, enough: float
+) -> bool:
     """Gauss-Seidel inside one large component, all columns at once (gamma below 1)."""
     k, width = members.size, v.shape[1]
     b = np.empty((k, width))
@@ -80,16 +84,19 @@ def _sweeps(members: Ints, place: Ints, indptr: Ints, edge_dst: Ints, weight: Fl
                 change = max(change, abs(x - v[u, s]))
                 size = max(size, abs(x))
                 v[u, s] = x
-        if change <= SETTLED * size * max((1.0 - gamma) / gamma, 1e-3):
+        if change <= enough * size * (1.0 - gamma) / gamma:
             return True
     return False
 
 
 @njit(cache=True, nogil=True)
-def solve_columns(nodes: Ints, starts: Ints, indptr: Ints, edge_dst: Ints, weight: Floats, gamma: float, v: Floats) -> bool:
+def solve_columns(
+    nodes: Ints, starts: Ints, indptr: Ints, edge_dst: Ints, weight: Floats, gamma: float, v: Floats, dense: int, enough: float
+) -> bool:
     """V = constant + gamma * weight V for every column; `v` holds the constants and receives the values.
 
-    nodes, starts: strongly connected components in reverse topological order. Returns False where sweeps did not settle.
+    nodes, starts: strongly connected components in reverse topological order; those up to `dense` are solved at once, the
+    others by sweeps until they move less than `enough`. Returns False where sweeps did not settle.
     """
     place = np.full(v.shape[0], -1, np.int64)
     for c in range(starts.size - 1):
@@ -102,10 +109,10 @@ def solve_columns(nodes: Ints, starts: Ints, indptr: Ints, edge_dst: Ints, weigh
         for i in range(members.size):
             place[members[i]] = i
         settled = True
-        if members.size <= DENSE_LIMIT or gamma == 1.0:
+        if members.size <= dense or gamma == 1.0:
             _dense(members, place, indptr, edge_dst, weight, gamma, v)
         else:
-            settled = _sweeps(members, place, indptr, edge_dst, weight, gamma, v)
+            settled = _sweeps(members, place, indptr, edge_dst, weight, gamma, v, enough)
         for i in range(members.size):
             place[members[i]] = -1
         if not settled:
@@ -138,12 +145,13 @@ def noise(
     rows: Ints, source: Ints, entries: Ints, target: Ints, share: Floats, variance: Floats, limit: int, signs: Floats,
     out: Floats, own: Floats,
 ) -> None:
-    """Variance of each credit, sum_w g_w^2 variance_w with g = gamma sum_k share_k M[target_k] - M[source], M = (I - gamma W)^-1.
+    """Variance of each credit: sum_w g_w^2 variance_w, g = gamma sum_k share_k M[target_k] - M[source], M = (I - gamma W)^-1.
 
     Everything is sorted by group: nodes bounds[i]:bounds[i + 1], components parts[i]:parts[i + 1], credits
     rows[i]:rows[i + 1]. Credit c goes to target/share entries[c]:entries[c + 1] (no entry: an end). variance [N, S] of one
     backup at each node; out [C, S]; own [C] is g at the source. Groups of more than `limit` nodes use random signs [K, N]
-    instead of M: the mean over k of (gamma sum share x[target] - x[source])^2 with x = M (signs_k sqrt(variance)).
+    instead of M: the mean over k of (gamma sum share x[target] - x[source])^2 with x = M (signs_k sqrt(variance)); they
+    leave `own` at 0.
     """
     for i in range(bounds.size - 1):
         a, b, width = bounds[i], bounds[i + 1], variance.shape[1]
@@ -156,7 +164,7 @@ def noise(
         w = weight[indptr[a] : indptr[b]]
         if k <= limit:
             m = np.eye(k)
-            solve_columns(members, cut, ptr, dst, w, gamma, m)
+            solve_columns(members, cut, ptr, dst, w, gamma, m, DENSE, EXACT)
             for first in range(rows[i], rows[i + 1], 512):
                 last = min(first + 512, rows[i + 1])
                 g = np.zeros((last - first, k))
@@ -169,7 +177,7 @@ def noise(
             continue
         for t in range(signs.shape[0]):
             x = np.sqrt(variance[a:b]) * np.expand_dims(signs[t, a:b], 1)
-            solve_columns(members, cut, ptr, dst, w, gamma, x)
+            solve_columns(members, cut, ptr, dst, w, gamma, x, ROUGH_DENSE, ROUGH)
             for c in range(rows[i], rows[i + 1]):
                 for s in range(width):
                     moved = -x[source[c] - a, s]

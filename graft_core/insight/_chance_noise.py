@@ -1,9 +1,9 @@
 """Standard error of a graph-TD credit under every deal of the outcomes: the delta method with pooled variances.
 
 A credit is linear in one-step errors at the nodes: g = gamma M[v, :] - M[u, :], M = (I - gamma W)^-1, its variance is
-sum_w g_w^2 var(w). Dealing outcomes anew asks whether they matter at all; it does not ask how well a node's *actions* were sampled.
-Where one late choice decides, every early step that happened to lead to it more often than its rivals would look far
-beyond luck (measured: nine in ten marked steps were worthless). Dividing by this error is what prevents that.
+sum_w g_w^2 var(w). Dealing outcomes anew asks whether they matter at all, not how well a node's *actions* were sampled. Where
+one late choice decides, every early step that happened to lead to it more often than its rivals would look far beyond
+luck (measured: nine in ten marked steps were worthless). Dividing by this error is what prevents that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from scipy import sparse
 from graft_core.graph import TrajectoryGraph
 from graft_core.insight import _chance_kernels as kernels
 from graft_core.rollouts import FloatArray, IntArray
-from graft_core.states.base import factorise
 
 if TYPE_CHECKING:
     from graft_core.insight._chance_td import Part
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 PSEUDO_VISITS = 4.0  # weight of the group's variance in every node's own
 LEAST = 1e-6  # least pooled variance of a backup, in squared ranges of the group's outcomes
 EXACT_NODES = 1500  # groups of more nodes get the variance of their credits from random signs
-SIGNS = 64
+SIGNS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +43,8 @@ def squared_range(graph: TrajectoryGraph, part: Part) -> FloatArray:
     np.minimum.at(low, batch.group[batch.known], batch.outcome[batch.known])
     np.maximum.at(high, batch.group[batch.known], batch.outcome[batch.known])
     groups = graph.node_group[part.node[part.bounds[:-1]]]
-    return (high[groups] - low[groups]) ** 2
+    span: FloatArray = high[groups] - low[groups]
+    return span**2
 
 
 def _pooled(deviation: FloatArray, size: IntArray, at: IntArray, group_of: IntArray, least: FloatArray) -> FloatArray:
@@ -59,7 +59,8 @@ def _pooled(deviation: FloatArray, size: IntArray, at: IntArray, group_of: IntAr
     pool = sparse.csr_array((np.ones(n_places), (group_of, np.arange(n_places))), shape=(n_groups, n_places))
     free = np.maximum(pool @ (n - 1.0), 1.0)
     within = np.maximum((pool @ total) / free[:, None], least[:, None])
-    return (total + PSEUDO_VISITS * within[group_of]) / ((n + PSEUDO_VISITS - 1.0) * n)[:, None]
+    variance: FloatArray = (total + PSEUDO_VISITS * within[group_of]) / ((n + PSEUDO_VISITS - 1.0) * n)[:, None]
+    return variance
 
 
 def _group_of_node(part: Part) -> IntArray:
@@ -77,7 +78,8 @@ def action_noise(
 ) -> FloatArray:
     """The same for credits averaged over the classes of each (state, action); `mean` is that average. float64[P, S].
 
-    The luck of the action's own results enters twice: in Q(u, a) itself, and in V(u) with the action's share.
+    The luck of the action's own results enters twice: in Q(u, a) itself, and in V(u) with the action's share. Where g at the
+    source is not known (large groups) the second, which lowers the error, is left out.
     """
     variance, own = _variance(part, classes, credit, pair, least)
     source = np.empty(mean.shape[0], dtype=np.int64)

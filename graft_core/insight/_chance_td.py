@@ -27,7 +27,7 @@ from graft_core.states.base import factorise
 from graft_core.values._kernels import strong_components
 from graft_core.values.solve import active_nodes, edge_weights, solve_values
 
-NUMBERS = 12_000_000  # how many a batch may need at a time (about 100 MB) before it is done in several blocks of groups
+NUMBERS = 2_000_000  # credits held at a time, 16 MB in each of some ten arrays; larger batches come in blocks of groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,10 @@ class Part:
     def solve(self, constant: FloatArray) -> FloatArray:
         """V = constant + gamma * weight V, for every column."""
         v = np.array(constant, order="C")
-        if not kernels.solve_columns(self.nodes, self.starts, self.indptr, self.edge_dst, self.weight, self.gamma, v):
+        settled = kernels.solve_columns(
+            self.nodes, self.starts, self.indptr, self.edge_dst, self.weight, self.gamma, v, kernels.DENSE, kernels.EXACT
+        )
+        if not settled:
             raise InputError(f"values did not settle with gamma {self.gamma:g}; choose a smaller gamma")
         return v
 
@@ -71,7 +74,7 @@ def td_blocks(batch: RolloutBatch, settings: Settings, dealt: Deal) -> Iterator[
     known = np.flatnonzero(batch.step_known)
     group = batch.group[batch.step_rollout[known]]
     size = np.bincount(group, minlength=batch.n_groups)
-    number = np.cumsum(size * dealt.columns * 4) // NUMBERS
+    number = np.cumsum(size * dealt.columns) // NUMBERS
     for one in np.unique(number[size > 0]).tolist():
         chosen = (number == one) & (size > 0)
         yield _block(graph, settings, ends, _part(graph, settings, gamma, known[chosen[group]], chosen))
@@ -101,7 +104,6 @@ def bounds_of(sorted_index: IntArray, n: int) -> IntArray:
 
 
 def _part(graph: TrajectoryGraph, settings: Settings, gamma: float, steps: IntArray, groups: BoolArray) -> Part:
-    batch = graph.batch
     node = np.flatnonzero(active_nodes(graph) & groups[graph.node_group])
     node = node[np.argsort(graph.node_group[node], kind="stable")]
     place = np.full(graph.n_nodes, -1, dtype=np.int64)
@@ -144,7 +146,7 @@ def _values(part: Part, prior: float, rollout: IntArray, ends: FloatArray) -> tu
     if not prior:
         return part, v
     share = 1.0 / np.bincount(part.group)[part.group]
-    mean = sparse.csr_array((share, (part.group, part.src)), shape=(part.bounds.size - 1, n)) @ v
+    mean = np.asarray(sparse.csr_array((share, (part.group, part.src)), shape=(part.bounds.size - 1, n)) @ v)
     visits = np.bincount(part.src, minlength=n)
     keep = visits / (visits + prior)
     part = replace(part, weight=part.weight * np.repeat(keep, np.diff(part.indptr)))
@@ -174,6 +176,6 @@ def _block(graph: TrajectoryGraph, settings: Settings, ends: FloatArray, part: P
         return Block(credit, noise, steps[np.argsort(cls, kind="stable")], bounds_of(cls, credit.shape[0]))
     pair = factorise(graph.pair[steps[first]])[0]
     share = classes.size / np.bincount(pair, weights=classes.size)[pair]
-    mean = sparse.csr_array((share, (pair, np.arange(pair.size)))) @ credit
+    mean = np.asarray(sparse.csr_array((share, (pair, np.arange(pair.size)))) @ credit)
     noise = action_noise(part, classes, credit, pair, mean, least)
     return Block(mean, noise, steps[np.argsort(pair[cls], kind="stable")], bounds_of(pair[cls], mean.shape[0]))

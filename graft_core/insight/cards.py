@@ -91,7 +91,7 @@ def make_card(
     files: what the batch was read from (`LoadReport.files`); path: the directory, where one was loaded; group_by: how it
     was loaded. redact: texts to hide wherever they stand, or "all" (the same as redact_all): every text of the data, names
     of tasks and rollouts too; file names only lose texts that are named. chance: what `insight.chance` found under the
-    same settings. made: the date, today if not given. Raises IndexError for a position outside the batch, `UsageError`
+    same settings, where the findings do not hold it. made: the date, today if not given. Raises IndexError for a position outside the batch, `UsageError`
     for an empty text to redact or no files, OSError where a file cannot be read.
     """
     batch = findings.batch
@@ -102,6 +102,7 @@ def make_card(
     hide = redaction(redact, redact_all)
     group = int(batch.group[batch.step_rollout[position]])
     folder = Path(path) if path is not None and Path(path).is_dir() else None
+    dealt = chance or findings.chance
     named = hashed([os.fspath(file) for file in files], folder)
     names_only = redaction(() if redact == "all" else redact)
     data = {
@@ -112,7 +113,7 @@ def make_card(
         "redacted": bool(hide.texts or hide.everything),
         **content(findings, position, Look(hide)),
         "certainty": sureness(findings, position),
-        "chance": None if chance is None else luck(chance, position, group),
+        "chance": None if dealt is None else luck(dealt, position, group),
         "settings": settings_words(findings),
         "data": {
             "name": names_only.word(folder.resolve().name if folder else named[0][0]),

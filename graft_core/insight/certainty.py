@@ -37,7 +37,7 @@ SUPPORT_BINS: Final = ((1, 1), (2, 3), (4, 7), (8, None))
 """Ranges of support in which coverage was measured: distinct rollouts that left the node."""
 
 ROUGH: Final[tuple[tuple[int, int | None], ...]] = ()
-"""Ranges of support in which 90 % intervals did not cover 80 to 98 % of true advantages (benchmarks/coverage.py)."""
+"""Ranges of support in which 90 % intervals did not cover 80 to 98 % of true advantages (benchmarks/interval_coverage.py)."""
 
 GOOD, BAD, UNSURE, ONCE, ONE_WITNESS, ROUGH_WORD, UNKNOWN_SPREAD, ALL_ALIKE, NO_OUTCOME = range(9)
 WORDS: Final = (
@@ -181,7 +181,7 @@ def certainty(graph: TrajectoryGraph, values: Values, per: Per = "transition", l
 
     Intervals never leave what is possible, +-(largest - smallest value). Raises `NotComputableError` for values whose
     interval was never checked (weighting other than visits, dense rewards, shrinkage, sinks `bootstrap`), `UsageError`
-    for options out of range. Coverage by support: docs/log.md; measured by benchmarks/coverage.py.
+    for options out of range. Coverage by support: docs/log.md; measured by benchmarks/interval_coverage.py.
     """
     PER.check(per)
     if not 0.5 <= level <= 0.999:
@@ -227,8 +227,7 @@ def quantiles(support: IntArray, level: float = LEVEL) -> FloatArray:
     """Student's t quantile of a two-sided interval, with `DEGREES` more degrees of freedom than rollouts seen."""
     from scipy.special import stdtrit
 
-    found: FloatArray = stdtrit(support + float(DEGREES), (1.0 + level) / 2.0)
-    return found
+    return np.asarray(stdtrit(support + float(DEGREES), (1.0 + level) / 2.0), dtype=np.float64)
 
 
 def _per_edge(

@@ -11,7 +11,7 @@ from graft_core.errors import NotComputableError, UsageError
 from graft_core.insight._chance_deal import Progress, deal, distinct_deals
 from graft_core.insight.findings import failed_steps, unnormalised
 from graft_core.insight.measures import mixed_groups
-from graft_core.rollouts import BoolArray, FloatArray, RolloutBatch
+from graft_core.rollouts import BoolArray, FloatArray, IntArray, RolloutBatch
 from graft_core.settings import LOOK, Settings
 
 LEVEL = 0.05
@@ -21,12 +21,12 @@ LEVEL = 0.05
 class Chance:
     """What dealing outcomes anew says. Step arrays are in path order.
 
-    observed: good steps in failures. mean, low, high: the same count over the shuffles, its mean and its 5th and
-    95th percentile, rounded.
-    p: float64[n_steps], for each good step the share of shuffles in which a step like it, in a failed rollout, gets at
-    least its credit; NaN elsewhere. q: float64[n_steps], the least false-discovery rate of a list that holds the step.
-    beyond: bool[n_steps], good steps that stay on the list at `level`. too_small: bool[n_groups], groups whose outcomes can
-    be dealt in so few ways that no single step can ever be marked.
+    observed: good steps in failures. mean, low, high: the same count over the shuffles, its mean and its 5th and 95th
+    percentile, rounded; counts: all of them. p: float64[n_steps], for each good step the share of shuffles in which a
+    step like it, in a failed rollout, gets at least its credit; NaN elsewhere. q: float64[n_steps], least
+    false-discovery rate at which the step is listed. beyond: bool[n_steps], good steps that stay listed at `level`.
+    too_small: bool[n_groups], groups with both outcomes whose outcomes can be dealt in so few ways that no step of theirs
+    can ever be marked; mixed: bool[n_groups]; rollouts: int64[n_groups], rollouts of known outcome.
     """
 
     observed: int
@@ -37,13 +37,15 @@ class Chance:
     q: FloatArray
     beyond: BoolArray
     too_small: BoolArray
+    mixed: BoolArray
+    rollouts: IntArray
+    counts: IntArray
     shuffles: int
     seed: int
     level: float = LEVEL
-    counts: tuple[int, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, without the step arrays."""
+        """Plain data for JSON, without the arrays."""
         return {
             "observed": self.observed,
             "mean": self.mean,
@@ -54,6 +56,7 @@ class Chance:
             "level": self.level,
             "shuffles": self.shuffles,
             "seed": self.seed,
+            "sentence": sentence(self),
         }
 
 
@@ -87,7 +90,7 @@ def chance(
     plain = unnormalised(settings)
     dealt = deal(batch, int(shuffles), seed)
     found = Tally(np.zeros(dealt.columns, dtype=np.int64), np.zeros(dealt.columns, dtype=np.int64))
-    if plain.estimator == "graft_td" and plain.weighting != "max":
+    if plain.estimator == "graft_td" and plain.weighting != "max" and plain.solver == "direct":
         from graft_core.insight._chance_td import td_blocks
 
         for block in td_blocks(batch, plain, dealt):
@@ -122,11 +125,21 @@ def chance(
         q=per_step(q),
         beyond=stays & ~small[batch.group[batch.step_rollout]],
         too_small=small,
+        mixed=mixed_groups(batch),
+        rollouts=np.bincount(batch.group[batch.known], minlength=batch.n_groups),
+        counts=counts,
         shuffles=int(shuffles),
         seed=seed,
         level=level,
-        counts=tuple(counts.tolist()),
     )
+
+
+def shuffled(batch: RolloutBatch, seed: int) -> RolloutBatch:
+    """The same rollouts with the known outcomes of each group dealt anew once: what a batch without any effect looks like."""
+    from graft_core.insight._chance_again import with_outcomes
+
+    dealt = deal(batch, 1, seed)
+    return with_outcomes(batch, dealt.outcome[:, 1], dealt.success[:, 1])
 
 
 def too_small(batch: RolloutBatch, shuffles: int, level: float) -> BoolArray:
@@ -136,3 +149,44 @@ def too_small(batch: RolloutBatch, shuffles: int, level: float) -> BoolArray:
     """
     least = np.maximum(np.exp(-distinct_deals(batch)), 1.0 / (shuffles + 1))
     return mixed_groups(batch) & (least > level)
+
+
+def sentence(found: Chance) -> str:
+    """The count beside what luck gives, and how many single steps are beyond it, in plain words."""
+    steps = f"{found.observed} good step{'' if found.observed == 1 else 's'} found"
+    if found.high == 0:
+        luck = "none would be found if outcomes were dealt at random"
+    else:
+        span = f"{found.low} to {found.high}" if found.low < found.high else f"{found.high}"
+        luck = f"{span} would be found if outcomes were dealt at random"
+    if found.observed > found.high:
+        verdict = "more than luck gives"
+    elif found.observed < found.low:
+        verdict = "fewer than luck gives"
+    else:
+        verdict = "no more than luck gives"
+    if found.observed == 0:
+        return f"{steps}; {luck}."
+    n = int(found.beyond.sum())
+    single = f"{n} of them {'is' if n == 1 else 'are'} beyond luck" if n else "No single one is beyond luck"
+    return f"{steps}; {luck}: {verdict}. {single} (at most {100 * found.level:g} % false marks expected)."
+
+
+def too_small_sentence(found: Chance) -> str:
+    """Which tasks are too small for any step to be told from luck; empty where none is."""
+    n, mixed = int(found.too_small.sum()), int(found.mixed.sum())
+    if not n:
+        return ""
+    fewest = int(np.ceil(1.0 / found.level)) - 1
+    if found.shuffles < fewest:
+        return f"With {found.shuffles} shuffles no single step can be told from luck; expected at least {fewest}."
+    sizes = found.rollouts[found.too_small]
+    low, high = int(sizes.min()), int(sizes.max())
+    size = f"{low} to {high}" if low < high else f"{high}"
+    if n == mixed and low == high:
+        return f"With {size} rollouts per task no single step can be told from luck."
+    tasks = f"{n} of {mixed} tasks with both outcomes" if mixed > 1 else "the one task with both outcomes"
+    return (
+        f"In {tasks} no single step can be told from luck: {size} rollouts, or too few of one outcome among them, can be dealt "
+        "in too few ways."
+    )

@@ -157,14 +157,16 @@ def scale(name: str, credit: FloatArray, reference_name: str, reference: FloatAr
         zeros=float((np.abs(x) <= SIGN_TOLERANCE).mean()) if x.size else math.nan,
         rms=_rms(x),
         ratio=ratio,
-        sentence=_switching(name, reference_name, ratio) if both.any() else NO_STEP.format(_title(name), _title(reference_name)),
+        sentence=_switching(name, reference_name, ratio if both.any() else None),
     )
 
 
-def _switching(name: str, reference_name: str, ratio: float) -> str:
+def _switching(name: str, reference_name: str, ratio: float | None) -> str:
     if name == reference_name:
         return "The others are compared with this one."
     old, new = _title(reference_name), _title(name)
+    if ratio is None:
+        return NO_STEP.format(new, old)
     if math.isnan(ratio):
         return f"{old} is 0 on every step they share, so there is no scale to compare with."
     if ratio <= SIGN_TOLERANCE:

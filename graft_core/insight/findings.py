@@ -18,6 +18,15 @@ from graft_core.values import Values, solve_values
 if TYPE_CHECKING:
     import pandas as pd
 
+    from graft_core.insight.certainty import Certainty
+    from graft_core.insight.chance import Chance
+
+COLUMNS = [
+    "row", "group_id", "rollout_id", "step", "action", "observation", "value_before", "value_after", "credit",
+    "credit_shown", "baseline", "seen_by", "of", "node", "edge", "one_witness",
+]
+"""Columns of a table without rows."""
+
 LAMBDAS = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
@@ -39,6 +48,8 @@ class Findings:
     good: IntArray
     lost: IntArray
     summary: dict[str, Any] = field(default_factory=dict)
+    chance: Chance | None = None
+    certainty: Certainty | None = None
 
     def rows(self, positions: IntArray) -> list[dict[str, Any]]:
         """One plain dictionary per step position: who, what, chance before and after, credits, support."""
@@ -66,9 +77,26 @@ class Findings:
                     "of": int(known_in_group[group]),
                     "node": int(graph.src[p]),
                     "edge": int(graph.edge[p]),
+                    **self._trust(p, int(support[graph.src[p]]), group),
                 }
             )
         return rows
+
+    def _trust(self, p: int, support: int, group: int) -> dict[str, Any]:
+        """What chance and certainty say about one step, as far as they were computed."""
+        said: dict[str, Any] = {"one_witness": support <= 1}
+        if self.chance is not None:
+            said |= {"p": float(self.chance.p[p]), "q": float(self.chance.q[p]), "beyond_luck": bool(self.chance.beyond[p])}
+            too_small = bool(self.chance.too_small[group])
+            word = "yes" if said["beyond_luck"] else "task too small" if too_small else "no"
+            said["trust"] = "one witness" if support <= 1 and not said["beyond_luck"] else word
+        if self.certainty is not None:
+            edge = int(self.graph.edge[p])
+            said |= {
+                "low": float(self.certainty.low[edge]), "high": float(self.certainty.high[edge]),
+                "certainty": self.certainty.word(edge),
+            }
+        return said
 
     def merged_rows(self, positions: IntArray) -> list[dict[str, Any]]:
         """The same, with equal moment and action as one row: `count` and `steps` say which steps it stands for."""
@@ -87,16 +115,13 @@ class Findings:
         """The good steps as a data frame, best first."""
         import pandas as pd
 
-        columns = [
-            "row", "group_id", "rollout_id", "step", "action", "observation", "value_before", "value_after", "credit",
-            "credit_shown", "baseline", "seen_by", "of", "node", "edge",
-        ]
-        return pd.DataFrame(self.rows(self.good), columns=columns)
+        return pd.DataFrame(self.rows(self.good), columns=None if self.good.size else COLUMNS)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON: `good_steps` (a count), `findings`, `lost`, and the summary."""
         return {
             **self.summary,
+            **({"chance": self.chance.as_dict()} if self.chance is not None else {}),
             "settings": self.settings.to_words(),
             "estimator": self.settings.estimator,
             "baseline": self.settings.baseline,

@@ -39,3 +39,78 @@ def sort_pairs(left, right, n_left, n_right):
             count += 1
         codes[i] = count - 1
     return codes, lefts[:count].copy(), rights[:count].copy()
+
+
+@njit(cache=True, nogil=True)
+def _slot(parent, action, key, mask):
+    x = np.uint64(parent + 1) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ np.uint64(action + 1)) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(29)) ^ np.uint64(key)) * np.uint64(0x94D049BB133111EB)
+    return np.int64((x ^ (x >> np.uint64(32))) & np.uint64(mask))
+
+
+@njit(cache=True, nogil=True)
+def chain(keys, actions, deep):
+    """Codes by first appearance of (code before, action before, key) where `deep`, of the key alone elsewhere.
+
+    Positions stand in path order; a deep position continues the position before it. Exact: an open hash table.
+    """
+    n = keys.size
+    size = 16
+    while size < 2 * n:
+        size *= 2
+    table = np.full(size, -1, np.int64)
+    first = np.empty(n, np.int64)  # the position that made each code
+    parents = np.empty(n, np.int64)
+    out = np.empty(n, np.int64)
+    count = 0
+    for i in range(n):
+        parent = out[i - 1] if deep[i] else -1
+        action = actions[i] if deep[i] else -1
+        at = _slot(parent, action, keys[i], size - 1)
+        while True:
+            c = table[at]
+            if c < 0:
+                table[at] = count
+                first[count] = i
+                parents[count] = parent
+                out[i] = count
+                count += 1
+                break
+            j = first[c]
+            if parents[c] == parent and keys[j] == keys[i] and deep[j] == deep[i] and (not deep[i] or actions[j] == action):
+                out[i] = c
+                break
+            at = (at + 1) & (size - 1)
+    return out, first[:count].copy()
+
+
+@njit(cache=True, nogil=True)
+def _mix(left, right):
+    x = left * np.uint64(0x9E3779B97F4A7C15) + right + np.uint64(1)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def chain_hashes(keys, actions, deep):
+    """The content hashes of `chain`'s codes, one per position: keys and actions are hashes here."""
+    out = np.empty(keys.size, np.uint64)
+    for i in range(keys.size):
+        out[i] = _mix(_mix(out[i - 1], actions[i]), keys[i]) if deep[i] else keys[i]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def set_hashes(offsets, members, hashes):
+    """One hash per list members[offsets[i]:offsets[i + 1]], whatever the order and repeats of its members."""
+    out = np.empty(offsets.size - 1, np.uint64)
+    for i in range(offsets.size - 1):
+        inside = np.sort(members[offsets[i] : offsets[i + 1]])
+        total = np.uint64(1)
+        for j in range(inside.size):
+            if j == 0 or inside[j] != inside[j - 1]:
+                total += _mix(np.uint64(7), hashes[inside[j]])
+        out[i] = total
+    return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -43,12 +44,25 @@ def parse(specs: Sequence[str]) -> list[tuple[StateRule, str]]:
         rule = pick(rules(), spec.partition(":")[0].strip(), "state rule")
         if ":" in spec and not rule.parameter:
             raise UsageError(f"rule {spec!r}: {rule.name} takes nothing behind the colon")
-        if rule.stage == "text" and parsed and parsed[-1][0].stage == "key":
+        parameter = split_spec(spec, rule.default)[1]
+        if rule.check is not None:
+            rule.check(parameter)
+        if rule.stage_with(parameter) == "text" and parsed and parsed[-1][0].stage_with(parsed[-1][1]) == "key":
             raise UsageError(
                 f"rule {rule.name!r} works on texts and has to stand before {parsed[-1][0].name!r}, which works on keys"
             )
-        parsed.append((rule, split_spec(spec, rule.default)[1]))
+        parsed.append((rule, parameter))
     return parsed
+
+
+def join_rules(specs: Sequence[str]) -> str:
+    """Rules as one word, joined by "+"; a "+" inside a rule is doubled: 'masked:/a+/' and 'prefix' -> 'masked:/a++/+prefix'."""
+    return "+".join(spec.replace("+", "++") for spec in specs)
+
+
+def split_rules(word: str) -> tuple[str, ...]:
+    """The inverse of `join_rules` (no rule begins with "+")."""
+    return tuple(part.replace("\0", "+") for part in word.replace("++", "\0").split("+"))
 
 
 def observed(batch: RolloutBatch) -> Keys:
@@ -64,8 +78,9 @@ def observed(batch: RolloutBatch) -> Keys:
 def compose(batch: RolloutBatch, specs: Sequence[str]) -> Keys:
     """The keys of all rollouts under the given rules, applied left to right (none: `exact`)."""
     keys = observed(batch)
-    for rule, parameter in parse(specs):
-        keys = rule.apply(batch, keys, parameter)
+    for spec, (rule, parameter) in zip(specs, parse(specs), strict=True):
+        made = rule.apply(batch, keys, parameter)
+        keys = replace(made, rules=(*keys.rules, spec))
     return keys
 
 

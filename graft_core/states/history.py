@@ -9,18 +9,21 @@ import numpy as np
 
 from graft_core.constants import NO_TEXT
 from graft_core.rollouts import RolloutBatch
-from graft_core.states.base import Keys, StateRule, extended_rank, pair_codes, whole_parameter
+from graft_core.states.base import Keys, StateRule, extended_rank, paired, whole_parameter, without_texts
+
+
+def _depth(parameter: str) -> int:
+    return whole_parameter("history", parameter)
 
 
 def _history(batch: RolloutBatch, keys: Keys, parameter: str) -> Keys:
-    depth = whole_parameter("history", parameter)
     rank = extended_rank(batch)
-    codes = keys.codes
-    for back in range(1, min(depth, int(rank.max(initial=0))) + 1):
+    made = without_texts(keys)
+    for back in range(1, min(_depth(parameter), int(rank.max(initial=0))) + 1):
         earlier = np.full_like(keys.codes, NO_TEXT)
         earlier[back:] = keys.codes[:-back]
-        codes = pair_codes(codes, np.where(rank >= back, earlier, NO_TEXT))
-    return Keys(codes, keys.final_missing)
+        made = paired(made, np.where(rank >= back, earlier, NO_TEXT), lambda: keys.hashes)
+    return made
 
 
 RULE = StateRule(
@@ -31,4 +34,5 @@ RULE = StateRule(
     parameter="k, a whole number",
     default="1",
     rank=20,
+    check=_depth,
 )

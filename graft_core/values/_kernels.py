@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-DENSE_LIMIT = 200  # components up to this size are solved densely
+KRYLOV_STEPS = 500
+ELIMINATION_LIMIT = 120  # beyond this LAPACK's blocks pay
+DENSE_LIMIT = 120  # components up to this size are solved densely
 DENSE_LIMIT_UNDISCOUNTED = 2000  # with gamma = 1, where sweeps have no sound stop
 ROUNDING = 4 * float(np.finfo(np.float64).eps)  # sweeps cannot settle below this, relative to the values' size
 NO_EXIT, TOO_LARGE, NOT_CONVERGED = 1, 2, 3
@@ -77,12 +79,13 @@ def strong_components(indptr, edge_dst, use, active):
 
 
 @njit(cache=True, nogil=True)
-def _dense(members, place, indptr, edge_dst, weight, constant, gamma, v):
-    """Solve one component exactly; values outside it are final already."""
+def _dense(members, place, indptr, edge_dst, weight, constant, gamma, v, a, b):
+    """Solve one component exactly; values outside it are final already. a, b: room for the equations."""
     k = members.size
-    a = np.eye(k)
-    b = np.empty(k)
     for i in range(k):
+        for j in range(k):
+            a[i, j] = 0.0
+        a[i, i] = 1.0
         u = members[i]
         b[i] = constant[u]
         for e in range(indptr[u], indptr[u + 1]):
@@ -94,17 +97,108 @@ def _dense(members, place, indptr, edge_dst, weight, constant, gamma, v):
                 a[i, j] -= gamma * w
             else:
                 b[i] += gamma * w * v[edge_dst[e]]
-    x = np.linalg.solve(a, b)
+    if k > ELIMINATION_LIMIT:
+        b[:k] = np.linalg.solve(a[:k, :k], b[:k])
+    else:
+        _eliminate(a, b, k)
     for i in range(k):
-        v[members[i]] = x[i]
+        v[members[i]] = b[i]
 
 
 @njit(cache=True, nogil=True)
-def _sweeps(members, indptr, edge_dst, weight, constant, gamma, v, tolerance):
+def _eliminate(a, b, k):
+    """Gaussian elimination in place. No pivoting: rows are weakly diagonally dominant with negative off-diagonals."""
+    for i in range(k):
+        for r in range(i + 1, k):
+            if a[r, i] == 0.0:
+                continue
+            f = a[r, i] / a[i, i]
+            b[r] -= f * b[i]
+            for c in range(i + 1, k):
+                a[r, c] -= f * a[i, c]
+    for i in range(k - 1, -1, -1):
+        for c in range(i + 1, k):
+            b[i] -= a[i, c] * b[c]
+        b[i] /= a[i, i]
+
+
+@njit(cache=True, nogil=True)
+def _inside(members, place, indptr, edge_dst, weight, constant, gamma, v):
+    """One component as (I - gamma W) x = b in CSR, W with numbers inside the component; b holds what lies outside."""
+    k = members.size
+    size = 0
+    for i in range(k):
+        size += indptr[members[i] + 1] - indptr[members[i]]
+    starts = np.zeros(k + 1, np.int64)
+    column = np.empty(size, np.int64)
+    entry = np.empty(size)
+    b = np.empty(k)
+    n = 0
+    for i in range(k):
+        u = members[i]
+        b[i] = constant[u]
+        for e in range(indptr[u], indptr[u + 1]):
+            w = weight[e]
+            if w == 0.0:
+                continue
+            j = place[edge_dst[e]]
+            if j >= 0:
+                column[n] = j
+                entry[n] = gamma * w
+                n += 1
+            else:
+                b[i] += gamma * w * v[edge_dst[e]]
+        starts[i + 1] = n
+    return starts, column, entry, b
+
+
+@njit(cache=True, nogil=True)
+def _residual(starts, column, entry, x, b, out):
+    """out = b - (x - W x)."""
+    for i in range(b.size):
+        total = b[i] - x[i]
+        for e in range(starts[i], starts[i + 1]):
+            total += entry[e] * x[column[e]]
+        out[i] = total
+
+
+@njit(cache=True, nogil=True)
+def _accelerate(members, place, indptr, edge_dst, weight, constant, gamma, v, target):
+    """BiCGSTAB (van der Vorst 1992) from `v` on one component: brings the sweeps near the answer where it works."""
+    starts, column, entry, b = _inside(members, place, indptr, edge_dst, weight, constant, gamma, v)
+    k = b.size
+    nothing = np.zeros(k)
+    x, r, q, s, t = v[members], np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    _residual(starts, column, entry, x, b, r)
+    p, shadow = r.copy(), r.copy()
+    rho = np.dot(shadow, r)
+    for _ in range(KRYLOV_STEPS):
+        if np.max(np.abs(r)) <= target or rho == 0.0:
+            break
+        _residual(starts, column, entry, p, nothing, q)  # q = -A p
+        across = np.dot(shadow, q)
+        if across == 0.0:
+            break
+        alpha = -rho / across
+        s[:] = r + alpha * q
+        _residual(starts, column, entry, s, nothing, t)  # t = -A s
+        square = np.dot(t, t)
+        omega = -np.dot(t, s) / square if square > 0.0 else 0.0
+        x += alpha * p + omega * s
+        r[:] = s + omega * t
+        after = np.dot(shadow, r)
+        if omega == 0.0:
+            break
+        p[:] = r + (after / rho) * (alpha / omega) * (p + omega * q)
+        rho = after
+    for i in range(k):
+        if np.isfinite(x[i]):
+            v[members[i]] = x[i]
+
+
+@njit(cache=True, nogil=True)
+def _sweeps(members, indptr, edge_dst, weight, constant, gamma, v, tolerance, limit):
     """Gauss-Seidel inside one component until max|dV| <= tolerance (1 - gamma) / gamma, or rounding is all that is left."""
-    for u in members:
-        v[u] = 0.0
-    limit = int(np.log(1e-16) / np.log(gamma)) + 1000
     for _ in range(limit):
         change, size = 0.0, 1.0
         for u in members:
@@ -127,6 +221,18 @@ def _sweeps(members, indptr, edge_dst, weight, constant, gamma, v, tolerance):
 
 
 @njit(cache=True, nogil=True)
+def _iterate(members, place, indptr, edge_dst, weight, constant, gamma, v):
+    """A large component: sweeps, which are quick on chains and rings; if they are slow, a Krylov method and sweeps again."""
+    for u in members:
+        v[u] = 0.0
+    if _sweeps(members, indptr, edge_dst, weight, constant, gamma, v, 1e-11, 50):
+        return True
+    _accelerate(members, place, indptr, edge_dst, weight, constant, gamma, v, 1e-11 * (1.0 - gamma) / 4.0)
+    limit = int(np.log(1e-16) / np.log(gamma)) + 1000
+    return _sweeps(members, indptr, edge_dst, weight, constant, gamma, v, 1e-11, limit)
+
+
+@njit(cache=True, nogil=True)
 def solve_components(nodes, starts, indptr, edge_dst, weight, constant, gamma, v):
     """Exact values component by component; `v` holds the sinks' values and receives the others.
 
@@ -134,6 +240,7 @@ def solve_components(nodes, starts, indptr, edge_dst, weight, constant, gamma, v
     Returns (code, component): code 0 fine, else NO_EXIT, TOO_LARGE or NOT_CONVERGED and where.
     """
     place = np.full(v.size, -1, np.int64)
+    a, b = np.empty((DENSE_LIMIT, DENSE_LIMIT)), np.empty(DENSE_LIMIT)
     for c in range(starts.size - 1):
         members = nodes[starts[c] : starts[c + 1]]
         if members.size == 1:
@@ -167,14 +274,16 @@ def solve_components(nodes, starts, indptr, edge_dst, weight, constant, gamma, v
                 return NO_EXIT, c
             if members.size > DENSE_LIMIT_UNDISCOUNTED:
                 return TOO_LARGE, c
+        for i in range(members.size):
+            place[members[i]] = i
         if members.size <= DENSE_LIMIT or gamma == 1.0:
-            for i in range(members.size):
-                place[members[i]] = i
-            _dense(members, place, indptr, edge_dst, weight, constant, gamma, v)
-            for u in members:
-                place[u] = -1
-        elif not _sweeps(members, indptr, edge_dst, weight, constant, gamma, v, 1e-11):
+            if members.size > b.size:
+                a, b = np.empty((members.size, members.size)), np.empty(members.size)
+            _dense(members, place, indptr, edge_dst, weight, constant, gamma, v, a, b)
+        elif not _iterate(members, place, indptr, edge_dst, weight, constant, gamma, v):
             return NOT_CONVERGED, c
+        for u in members:
+            place[u] = -1
     return 0, -1
 
 
