@@ -61,6 +61,12 @@ def teaching_of(path: str, on_disk: Stamp, group_by: str | None, settings: Setti
     return teach(found.batch, found.graph, settings.rewards)
 
 
+@st.cache_resource(max_entries=4, show_spinner=False)
+def teaching_at_start(path: str, on_disk: Stamp, group_by: str | None) -> Teaching:
+    """The same by outcomes alone, for the line above every page."""
+    return teach(batch_of(path, on_disk, group_by)[0])
+
+
 @st.cache_resource(max_entries=24, show_spinner="Comparing estimators ...")
 def comparison_of(
     path: str, on_disk: Stamp, group_by: str | None, settings: Settings, names: tuple[str, ...]

@@ -39,7 +39,7 @@ GAMMA, MAX_STEPS, GROUP_SIZES = 0.99, 300, (16, 64)
 LEAST, MOST = 0.80, 0.98
 """What coverage at nominal 90 % is called honest."""
 
-FEWEST_GROUPS = 20  # a cell that fewer groups contribute to is not judged
+FEWEST_GROUPS = 60  # a cell that fewer groups contribute to is not judged
 ROUGH_ALLOWED = 2
 
 
@@ -288,7 +288,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--details", action="store_true", help="groups, edges, half width, certain / wrong among them (%%)")
     given = parser.parse_args(arguments)
     seed = given.seed if given.seed is not None else TUNING_SEED if given.tuning else FRESH_SEED
-    groups, most = (30, 30) if given.quick else (given.groups, max(given.groups, 3000))
+    groups, most = (30, 30) if given.quick else (given.groups, max(given.groups, 20_000))
     began = time.perf_counter()
     cells = []
     for world in HELD_OUT if given.held_out else WORLDS:

@@ -178,10 +178,10 @@ class RolloutBatch:
     def outcome(self) -> FloatArray:
         """Outcome per rollout row, NaN = unknown; a success flag without outcome counts as 1 or 0."""
         outcome = np.array(_floats(self.rollouts, "outcome"))
-        flags = self.rollouts.column("success").to_pandas().to_numpy()
-        fill = np.isnan(outcome) & np.array([flag is not None and flag == flag for flag in flags], dtype=bool)
-        if fill.any():
-            outcome[fill] = flags[fill].astype(np.float64)
+        flags = self.rollouts.column("success")
+        if flags.null_count < self.n_rollouts and np.isnan(outcome).any():
+            said = pc.fill_null(pc.cast(flags, pa.float64()), float("nan")).to_numpy()
+            outcome = np.where(np.isnan(outcome), said, outcome)
         return _frozen(outcome)
 
     @cached_property

@@ -45,7 +45,7 @@ FAULTS = (
     Fault("credit/_segments.py", "    return np.where(flat(x, group, n_groups)[group], 0.0, centred)", "    return centred"),
     Fault("credit/_segments.py", "single = counts(node, n_nodes)[node] == 1", "single = counts(node, n_nodes)[node] <= 2"),
     Fault("credit/_segments.py", "size <= SIGN_TOLERANCE", "size <= 1e-6"),
-    Fault("credit/_kernels.py", "relative * max(abs(low[g]), abs(high[g]))", "relative * abs(high[g])"),
+    Fault("credit/_kernels.py", "> absolute + relative * max", "> relative * max"),
     Fault("credit/_kernels.py", "scale[g] / (n[g] - ddof)", "scale[g] / n[g]"),
     Fault("credit/_kernels.py", "mean[g] /= max(n[g], 1)", "mean[g] /= n[g] + 1"),
     Fault("credit/rloo.py", " * n / np.maximum(n - 1, 1)", ""),
@@ -105,11 +105,7 @@ FAULTS = (
     Fault(
         "values/_kernels.py", "v[u] = total / (1.0 - gamma * own)\n            continue", "v[u] = total\n            continue"
     ),
-    Fault(
-        "values/_kernels.py",
-        "constant, gamma, v, 1e-11):\n            return NOT",
-        "constant, gamma, v, 1e-5):\n            return NOT",
-    ),
+    Fault("values/_kernels.py", "constant, gamma, v, 1e-11, 50):", "constant, gamma, v, 1e-5, 50):"),
     Fault("values/_kernels.py", "hops[u] = hops[v] + 1", "hops[u] = hops[v] + 2"),
     Fault("values/_kernels.py", "if outside <= 1e-12:", "if outside < 0.0:"),
     Fault("values/sweeps.py", 'v.copy() if solver == "jacobi" else v', "v"),

@@ -16,8 +16,11 @@ from graft_core.credit import estimators
 from graft_core.insight import Findings
 from graft_core.insight.chance import sentence, too_small_sentence
 from graft_core.insight.compare import mirror
+from graft_core.insight.lost import loop_starts
+from graft_core.insight.why import position_of_row
 from graft_core.settings import LOOK, Settings
 
+MOST_ROWS = 5000
 SUPPORT = (1, 2, 3, 5)
 LISTS = {
     "good": "Good steps in failures", "lost": "Where it was lost", "nothing": "Nothing to learn here",
@@ -37,8 +40,7 @@ def headline(found: Findings, settings: Settings) -> None:
     st.markdown(f"#### {claim} {'Some of those steps were good.' if n else f'{a} finds no good step in them.'}")
     luck = ""
     if found.chance is not None and n:
-        span = f"{found.chance.low} to {found.chance.high}" if found.chance.low < found.chance.high else f"{found.chance.high}"
-        luck = f" ({span} by luck) · {count(int(found.chance.beyond.sum()), 'step')} beyond luck"
+        luck = f" · {int(found.chance.beyond.sum())} beyond luck"
     st.markdown(
         f"**{count(n, 'good step')} in failed rollouts**{luck} · "
         f"{facts['good_steps_3_rollouts']} at moments seen by 3 or more rollouts · "
@@ -124,7 +126,11 @@ def show_list(found: Findings, settings: Settings) -> None:
         lists.nothing_to_learn(cache.teaching_of(*opened.source, settings))
         return
     positions = positions_of(found, which)
-    rows = matching(found.merged_rows(positions), query, least)
+    rows = matching(found.merged_rows(positions, MOST_ROWS), query, least)
+    if which == "lost":
+        loops = loop_starts(found.graph)
+        closes = {row["row"]: loops[position_of_row(found.batch, row["row"])] >= 0 for row in rows}
+        rows = [{**row, "loop": "closes a loop" if closes[row["row"]] else ""} for row in rows]
     if not rows:
         st.info("Nothing in this list matches." if positions.size else "Nothing to list here.")
         return

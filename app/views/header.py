@@ -7,8 +7,9 @@ from pathlib import Path
 import streamlit as st
 
 from graft_app.batch import Opened, group_menu, picker
+from graft_app.cache import teaching_at_start
 from graft_app.views.text import count, literal
-from graft_core.insight.measures import counts, mixed_groups
+from graft_core.insight.measures import counts
 from graft_core.rollouts import Warning_
 
 SERIOUS = ("group_missing", "order_doubtful")
@@ -28,7 +29,7 @@ def show(opened: Opened) -> bool:
     for warning in serious:
         _warning(warning)
     facts = counts(batch)
-    nothing = int((~mixed_groups(batch)).sum())
+    silent = 0 if batch.groups_assumed else teaching_at_start(*opened.source).silent
     parts = [
         count(facts["groups"], "task") + (" (assumed)" if batch.groups_assumed else ""),
         count(facts["rollouts"], "rollout"),
@@ -36,8 +37,8 @@ def show(opened: Opened) -> bool:
     ]
     if facts["unknown"]:
         parts.append(f"{facts['unknown']} unknown")
-    if nothing and not batch.groups_assumed:
-        parts.append(f"{count(nothing, 'task')} without both outcomes")
+    if silent:
+        parts.append(f"{count(silent, 'task teaches', 'tasks teach')} nothing")
     if report.rejected:
         parts.append(f"{report.rejected} of {count(report.read, 'record')} rejected")
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):

@@ -35,7 +35,9 @@ def steps_table(rows: list[dict[str, Any]], a: str, b: str, value_word: str) -> 
         f"{titles[a].title}{' ' if a == b else ''}": [r["credit"] for r in rows],
         "seen by": [f"{r['seen_by']} of {r['of']}" for r in rows],
     }
-    if rows and "trust" in rows[0]:
+    if rows and "loop" in rows[0]:
+        columns["loop"] = [r["loop"] for r in rows]
+    elif rows and "trust" in rows[0]:
         columns["beyond luck"] = [r["trust"] for r in rows]
     return pd.DataFrame(columns)
 
@@ -56,6 +58,7 @@ def column_config(a: str, b: str, value_word: str) -> dict[str, Any]:
             format="%+.2f", width=84, help=f"credit A, not normalised: {titles[a].meaning}"
         ),
         "seen by": text(width=72, help="rollouts of known outcome that left this moment, of all in the task"),
+        "loop": text(width=96, help="the step leads back to an earlier moment: the drop is the cost of that loop"),
         "beyond luck": text(width=96, help="does the credit stand out when outcomes are dealt at random among the rollouts?"),
     }
 

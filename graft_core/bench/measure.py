@@ -31,10 +31,10 @@ class Spent:
         return {"wall": self.wall, "cpu": self.cpu}
 
 
-def timed(work: Callable[[], Any]) -> tuple[Spent, Any]:
-    """How long a piece of work took, and what it gave."""
+def timed(work: Callable[..., Any], *given: Any, **named: Any) -> tuple[Spent, Any]:
+    """How long work(*given, **named) took, and what it gave."""
     wall, cpu = time.perf_counter(), time.process_time()
-    result = work()
+    result = work(*given, **named)
     return Spent(time.perf_counter() - wall, time.process_time() - cpu), result
 
 
@@ -57,7 +57,10 @@ def peak_memory() -> int:
 
 
 def in_child(task: str, environment: Mapping[str, str] | None = None, **given: Any) -> dict[str, Any]:
-    """Run a task of `graft_core.bench.tasks` in a new process and return what it prints; `wall` is added if missing."""
+    """Run a task of `graft_core.bench.tasks` in a new process and return what it prints.
+
+    `process_wall` is added: the seconds from start to end of the process.
+    """
     command = [sys.executable, "-m", "graft_core.bench", task, orjson.dumps(given).decode()]
     started = time.perf_counter()
     done = subprocess.run(command, capture_output=True, env={**os.environ, **(environment or {})}, check=False)

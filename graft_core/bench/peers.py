@@ -31,7 +31,7 @@ def networkx_values(nets: Sequence[nx.MultiDiGraph[int]], gamma: float) -> dict[
     for net in nets:
         v = {u: data["outcome"] if data["sink"] else 0.0 for u, data in net.nodes(data=True)}
         inner = [u for u, sink in net.nodes(data="sink") if not sink]
-        change = 1.0
+        change, count = 1.0, 0
         while change >= SWEEP_EPS:
             change = 0.0
             for u in inner:

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -103,8 +103,8 @@ class Bench:
         free = shutil.disk_usage(self.folder).free
         if free < need:
             raise InputError(
-                f"{self.folder}: {need / 1e6:.0f} MB are needed for a batch of {n_steps:,} steps, {free / 1e6:.0f} MB are free; "
-                "TMPDIR names another folder"
+                f"{self.folder}: {need / 1e6:.0f} MB are needed for a batch of {n_steps:,} steps, {free / 1e6:.0f} MB "
+                "are free; TMPDIR names another folder"
             )
         memory = _free_memory()
         need = n_steps * MEMORY_OF_STEP * max(1.0, text_bytes / 200)
@@ -210,7 +210,7 @@ def growth(bench: Bench) -> Iterator[Line]:
 def start(bench: Bench) -> Iterator[Line]:
     """A process's first training batch, from import to credit, without and with the compiled cache of an earlier one."""
     cache = {"NUMBA_CACHE_DIR": str(bench.folder / "compiled")}
-    spent = []
+    spent: list[float] = []
     for which in ("the first process", "the second process"):
         found = in_child("start", cache)
         notes = [f"{found['compiled']} functions compiled"]
@@ -245,19 +245,17 @@ def measure(names: list[str], sizes: Sizes) -> Iterator[Line]:
     with tempfile.TemporaryDirectory(prefix="graft-bench-") as folder:
         bench = Bench(Path(folder), sizes)
         for name in names:
-            yield from ROWS[name](bench)
+            for line in ROWS[name](bench):
+                yield replace(line, target=None, met=None, checked=False) if sizes == QUICK else line
 
 
 def machine() -> dict[str, Any]:
     """What the figures were measured on."""
     import platform
-
-    import numba
-    import numpy
-    import pyarrow
+    from importlib.metadata import version
 
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    versions = {"numpy": numpy.__version__, "numba": numba.__version__, "pyarrow": pyarrow.__version__}
+    versions = {name: version(name) for name in ("numpy", "numba", "pyarrow", "pandas")}
     return {
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "load": load, "python": platform.python_version(), "system": platform.system(), **versions,

@@ -27,10 +27,10 @@ PLACES: Final = 140  # of which a task's rollouts visit about 76
 ACTIONS: Final = ("go north", "go back", "take the lamp from the shelf", "look around", "open the door", "ask for help")
 TASKS_AT_ONCE: Final = 250
 PROSE: Final = 200_000  # words of filler, about a million letters
-WORDS: Final = (
+FILLER: Final = (
     "the a lamp shelf door table mug drawer cabinet north south kitchen page cart price search result button "
     "you see is on in of and open closed empty clean hot cold apple knife book list click buy now next error line"
-).split()
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,8 @@ def walks(first: int, n_tasks: int, seed: int = 0) -> Walks:
 @cache
 def _prose(size: int) -> str:
     random = np.random.default_rng(7)
-    return " ".join(WORDS[i] for i in random.integers(len(WORDS), size=size))
+    words = FILLER.split()
+    return " ".join(words[i] for i in random.integers(len(words), size=size))
 
 
 def texts(codes: Ints, first: int, text_bytes: int) -> list[str]:

@@ -31,9 +31,13 @@ def five_estimators(batch: Any) -> dict[str, Any]:
     return {name: estimate(batch, name, graph=graph) for name in FIVE}
 
 
+def _columns_to_credit(table: pa.Table) -> dict[str, Any]:
+    return five_estimators(synthetic.batch_of(table))
+
+
 def warm_up() -> None:
     """Load the libraries and the compiled code on a batch of four tasks that is thrown away."""
-    five_estimators(synthetic.batch_of(_table(WARM_TASKS * synthetic.STEPS_OF_TASK, 50, seed=99)))
+    _columns_to_credit(_table(WARM_TASKS * synthetic.STEPS_OF_TASK, 50, seed=99))
 
 
 def keys(n_steps: int, text_bytes: int, repeats: int = 3) -> dict[str, Any]:
@@ -56,7 +60,7 @@ def keys(n_steps: int, text_bytes: int, repeats: int = 3) -> dict[str, Any]:
 
     spent = [timed(ours) for _ in range(repeats)]
     objects = strings.to_pylist()
-    peer, codes = timed(lambda: pandas_factorize(objects))
+    peer, codes = timed(pandas_factorize, objects)
     same = bool(np.array_equal(spent[0][1], codes))
     return {"ours": _best([s for s, _ in spent]), "pandas": peer.as_dict(), "agrees": same, "n": len(codes)}
 
@@ -72,18 +76,18 @@ def values(n_steps: int, gamma: float = 0.99, repeats: int = 3, peers: bool = Tr
     spent, v = [], np.zeros(0)
     for _ in range(repeats):
         graph = build_graph(batch)
-        took, solved = timed(lambda graph=graph: solve_values(graph, gamma=gamma))
+        took, solved = timed(solve_values, graph, gamma=gamma)
         spent.append(took)
         v = solved.v
     found = {"ours": _best(spent), "n": batch.n_steps, "nodes": graph.n_nodes, "groups": batch.n_groups}
     if not peers:
         return found
-    sparse, again = timed(lambda: sparse_sweeps(graph, gamma))
+    sparse, again = timed(sparse_sweeps, graph, gamma)
     some = min(NETWORKX_TASKS, batch.n_groups)
     nets = [graph.to_networkx(group) for group in range(some)]
-    net, by_node = timed(lambda: networkx_values(nets, gamma))
+    net, by_node = timed(networkx_values, nets, gamma)
     scale = batch.n_groups / some
-    error = max(float(np.abs(again - v).max()), max(abs(v[u] - x) for u, x in by_node.items()))
+    error = max([float(np.abs(again - v).max()), *(abs(v[u] - x) for u, x in by_node.items())])
     scaled = {"wall": net.wall * scale, "cpu": net.cpu * scale}
     return {**found, "sparse": sparse.as_dict(), "networkx": scaled, "networkx_tasks": some, "error": error}
 
@@ -103,7 +107,7 @@ def estimator(n_steps: int, repeats: int = 3) -> dict[str, Any]:
         solved = solve_values(graph)
         for name in FIVE:
             given = {"values": solved} if name in ("graft_td", "path_gae", "graft") else {}
-            spent[name].append(timed(lambda n=name, b=own, g=graph, v=given: estimate(b, n, graph=g, **v))[0])
+            spent[name].append(timed(estimate, own, name, graph=graph, **given)[0])
     best = {name: _best(times) for name, times in spent.items()}
     return {"estimators": best, "n": batch.n_steps}
 
@@ -116,16 +120,13 @@ def train(n_tasks: int = 16, repeats: int = 25, text_bytes: int = 200, peer: boo
     spent: list[Spent] = []
     for seed in range(repeats):
         table = _table(n_tasks * synthetic.STEPS_OF_TASK, text_bytes, seed)
-        took, credit = timed(lambda table=table: five_estimators(synthetic.batch_of(table)))
+        took, credit = timed(_columns_to_credit, table)
         spent.append(took)
     wall, cpu = (float(np.median([getattr(s, clock) for s in spent])) for clock in ("wall", "cpu"))
     found: dict[str, Any] = {"ours": {"wall": wall, "cpu": cpu}, "best": _best(spent), "n": table.num_rows, "batches": repeats}
     if peer:
-        columns = {name: table[name].to_pylist() for name in ("group_id", "rollout_id", "observation")}
-        numbers = {name: table[name].to_numpy() for name in ("reward", "outcome")}
-        plain, answer = timed(
-            lambda: plain_gigpo(columns["group_id"], columns["rollout_id"], columns["observation"], **numbers)
-        )
+        words = [table[name].to_pylist() for name in ("group_id", "rollout_id", "observation")]
+        plain, answer = timed(plain_gigpo, *words, table["reward"].to_numpy(), table["outcome"].to_numpy())
         found |= {"gigpo": plain.as_dict(), "error": float(np.abs(answer - credit["gigpo"]).max())}
     return found
 
@@ -136,8 +137,8 @@ def parquet(path: str) -> dict[str, Any]:
 
     warm_up()
     before = peak_memory()
-    took, batch = timed(lambda: load(path))
-    rest, _ = timed(lambda: five_estimators(batch))
+    took, batch = timed(load, path)
+    rest, _ = timed(five_estimators, batch)
     total = Spent(took.wall + rest.wall, took.cpu + rest.cpu)
     return {
         "ours": total.as_dict(), "load": took.as_dict(), "analysis": rest.as_dict(), "n": batch.n_steps,
@@ -147,7 +148,7 @@ def parquet(path: str) -> dict[str, Any]:
 
 def start() -> dict[str, Any]:
     """The first training batch of a process, from import to credit, and how many functions had to be compiled for it."""
-    five_estimators(synthetic.batch_of(_table(16 * synthetic.STEPS_OF_TASK, 200)))
+    _columns_to_credit(_table(16 * synthetic.STEPS_OF_TASK, 200))
     return {"wall": time.perf_counter() - STARTED, "compiled": _compiled()}
 
 

@@ -16,14 +16,14 @@ JUDGED = (
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--check", action="store_true",
-        help="exit 1 when a training batch takes over 20 ms, Parquet to five estimators over 3 s, or 10x the steps over 12x the time",
-    )
+    limits = "a training batch takes over 20 ms, Parquet to five estimators over 3 s, or 10x the steps over 12x the time"
+    parser.add_argument("--check", action="store_true", help=f"exit 1 when {limits}")
     parser.add_argument("--quick", action="store_true", help="small batches, to see that it runs; says nothing about speed")
     parser.add_argument("--only", action="append", metavar="ROW", help="measure this row only; repeat for several (see below)")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    parser.epilog = "Rows: keys, values, estimator, parquet, train, growth (10 M steps: about 7 GB of memory), findings, import, start."
+    parser.epilog = (
+        "Rows: keys, values, estimator, parquet, train, growth (10 M steps: up to 7 GB of memory), findings, import, start."
+    )
 
 
 def _seconds(value: float | None) -> str:
@@ -60,7 +60,7 @@ def _run(given: argparse.Namespace) -> int:
     here = machine()
     if not given.json:
         print(f"{here['cores']} cores, load {here['load'] or 0:.1f}, Python {here['python']}, numpy {here['numpy']}, "
-              f"numba {here['numba']}, pyarrow {here['pyarrow']}\n{JUDGED}\n")  # fmt: skip
+              f"numba {here['numba']}, pyarrow {here['pyarrow']}, pandas {here['pandas']}\n{JUDGED}\n")  # fmt: skip
         print(f"{'work':<66} {'wall':>9} {'CPU':>9} {'':>6} {'target':>10} {'':<6} peak memory")
     lines = []
     for line in measure(names, QUICK if given.quick else Sizes()):

@@ -158,9 +158,11 @@ def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _encoded(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], pa.Array]:
     """Positions among the distinct texts (-1 = null), and these."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    array = column.unify_dictionaries().combine_chunks()
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    else:
+        column = column.dictionary_encode()  # all chunks share one dictionary: nothing to unify
+    array = column.combine_chunks()
     array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
     indices = pc.fill_null(array.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
     return indices, _valid(array.dictionary)

@@ -72,7 +72,7 @@ def _check(card: Mapping[str, Any], near: Sequence[Path], paths: Sequence[Path])
     if batch is None:
         return Verification(OTHER_DATA, (*changed, f"and they cannot be loaded: {place.problem}"), here, said)
     batch = _as_on_card(batch, float(card["settings"]["success_threshold"]))
-    position = position_of(card, batch)
+    position = position_of(card, batch, same_data=not changed)
     if changed:
         return Verification(OTHER_DATA, (*changed, *_other_data(card, batch, settings, position)), here, said)
     if position is None:
@@ -93,12 +93,12 @@ def settings_of(words: Mapping[str, Any]) -> Settings:
         raise InputError(f"the card's settings cannot be used here: {error}") from None
 
 
-def position_of(card: Mapping[str, Any], batch: RolloutBatch) -> int | None:
-    """Path position of the card's step: by its row if the names fit, else by its names, else there is none."""
+def position_of(card: Mapping[str, Any], batch: RolloutBatch, same_data: bool) -> int | None:
+    """Path position of the card's step: by its row in the same data or if the names fit, else by its names, else none."""
     step = card["finding"]
     row = int(step["row"])
     at = np.flatnonzero(batch.order == row)
-    if at.size and _named(batch, int(at[0]), step):
+    if at.size and (same_data or _named(batch, int(at[0]), step)):
         return int(at[0])
     if MARK in step["group_id"] or MARK in step["rollout_id"]:
         return int(at[0]) if at.size else None
@@ -167,8 +167,10 @@ def _compare(card: Mapping[str, Any], found: Findings, position: int) -> list[st
         dealt = chance(found.batch, found.settings, int(asked["shuffles"]), int(asked["seed"]), level=float(asked["level"]))
         fresh["chance"] = luck(dealt, position, group)
     fresh = orjson.loads(orjson.dumps(fresh, option=orjson.OPT_SERIALIZE_NUMPY))
-    if found.batch.groups_assumed or card["data"]["group_by"] == "file":  # called after the file, which may be renamed
+    renamed = fresh["finding"]["group_id"] != card["finding"]["group_id"]
+    if renamed and card["data"]["group_by"] == "file":  # the task is called after the file
         fresh["finding"]["group_id"] = card["finding"]["group_id"]
+        fresh["claim"]["sentence"] = card["claim"]["sentence"]
     said = [
         sentence
         for part in ("numbers", "finding", "evidence", "moment", "certainty", "chance", "claim")

@@ -77,7 +77,8 @@ def _moment(card: Mapping[str, Any]) -> list[str]:
     rows = [
         (
             way["action"] + (" (this step)" if way["chosen"] else ""), str(way["count"]), _target(way),
-            _number(way["to"]["value"]), _number(way["credit"]), _number(way["baseline"]), str(way["succeeded"]), str(way["failed"]),
+            _number(way["to"]["value"]), _number(way["credit"]), _number(way["baseline"]),
+            str(way["succeeded"]), str(way["failed"]),
         )
         for way in here["actions"]
     ]  # fmt: skip

@@ -19,6 +19,7 @@ import numpy as np
 
 from graft_core.constants import SIGN_TOLERANCE
 from graft_core.insight._chance_deal import Block, Deal
+from graft_core.insight.findings import failed_steps
 from graft_core.rollouts import BoolArray, FloatArray, IntArray, RolloutBatch
 
 LEAST_SCORE = 1.0  # one standard error is never beyond luck
@@ -39,26 +40,39 @@ class Tally:
     sizes: list[IntArray] = field(default_factory=list)
     steps: list[IntArray] = field(default_factory=list)
 
+    @classmethod
+    def empty(cls, columns: int) -> Tally:
+        return cls(np.zeros(columns, dtype=np.int64), np.zeros(columns, dtype=np.int64))
 
-def tally(batch: RolloutBatch, block: Block, dealt: Deal, into: Tally) -> None:
-    """Add one block's counts, scores and p-values."""
-    from graft_core.insight import _chance_kernels as kernels
+    def add(self, batch: RolloutBatch, block: Block, dealt: Deal) -> None:
+        """Add one block's counts, scores and p-values."""
+        from graft_core.insight import _chance_kernels as kernels
 
-    credit = block.credit
-    taken = np.empty(credit.shape, dtype=bool)
-    rollout = batch.step_rollout[block.steps]
-    kernels.tally(credit, block.starts, rollout, dealt.failed, SIGN_TOLERANCE, into.count, taken)
-    score, near = scores(block)
-    into.near += near
-    high = taken & (credit > SIGN_TOLERANCE) & (score > LEAST_SCORE)
-    row, column = np.nonzero(high)
-    into.columns.append(column)
-    into.scores.append(score[row, column])
-    into.observed.append(np.where(taken[:, 0] & (credit[:, 0] > SIGN_TOLERANCE), score[:, 0], np.nan))
-    as_good = (taken & (credit >= credit[:, :1] - SIGN_TOLERANCE))[:, 1:].sum(axis=1)
-    into.p.append((1.0 + as_good) / (1.0 + taken[:, 1:].sum(axis=1)))
-    into.sizes.append(np.diff(block.starts))
-    into.steps.append(block.steps)
+        credit = block.credit
+        taken = np.empty(credit.shape, dtype=bool)
+        rollout = batch.step_rollout[block.steps]
+        kernels.tally(credit, block.starts, rollout, dealt.failed, SIGN_TOLERANCE, self.count, taken)
+        score, near = scores(block)
+        self.near += near
+        listed = taken & (credit > SIGN_TOLERANCE)
+        row, column = np.nonzero(listed & (score > LEAST_SCORE))
+        self.columns.append(column)
+        self.scores.append(score[row, column])
+        self.observed.append(np.where(listed[:, 0], score[:, 0], np.nan))
+        as_good = (taken & (score >= score[:, :1] - SIGN_TOLERANCE))[:, 1:].sum(axis=1)
+        self.p.append((1.0 + as_good) / (1.0 + taken[:, 1:].sum(axis=1)))
+        self.sizes.append(np.diff(block.starts))
+        self.steps.append(block.steps)
+
+    def per_step(self, batch: RolloutBatch, of_class: list[FloatArray]) -> FloatArray:
+        """A number of each class on its listed steps, NaN on all other steps. float64[n_steps], path order."""
+        found = np.full(batch.n_steps, np.nan)
+        if not self.steps:
+            return found
+        steps = np.concatenate(self.steps)
+        listed = np.where(np.isnan(np.concatenate(self.observed)), np.nan, np.concatenate(of_class))
+        found[steps] = np.repeat(listed, np.concatenate(self.sizes))
+        return np.where(failed_steps(batch), found, np.nan)
 
 
 def scores(block: Block) -> tuple[FloatArray, IntArray]:

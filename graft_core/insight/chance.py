@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from graft_core.constants import SIGN_TOLERANCE
 from graft_core.errors import NotComputableError, UsageError
-from graft_core.insight._chance_deal import Progress, deal, distinct_deals
-from graft_core.insight.findings import failed_steps, unnormalised
-from graft_core.insight.measures import mixed_groups
+from graft_core.insight._chance_deal import Block, Deal, Progress, deal, distinct_deals
+from graft_core.insight.findings import unnormalised
 from graft_core.rollouts import BoolArray, FloatArray, IntArray, RolloutBatch
 from graft_core.settings import LOOK, Settings
 
@@ -22,11 +23,12 @@ class Chance:
     """What dealing outcomes anew says. Step arrays are in path order.
 
     observed: good steps in failures. mean, low, high: the same count over the shuffles, its mean and its 5th and 95th
-    percentile, rounded; counts: all of them. p: float64[n_steps], for each good step the share of shuffles in which a
-    step like it, in a failed rollout, gets at least its credit; NaN elsewhere. q: float64[n_steps], least
-    false-discovery rate at which the step is listed. beyond: bool[n_steps], good steps that stay listed at `level`.
-    too_small: bool[n_groups], groups with both outcomes whose outcomes can be dealt in so few ways that no step of theirs
-    can ever be marked; mixed: bool[n_groups]; rollouts: int64[n_groups], rollouts of known outcome.
+    percentile, rounded; counts: all of them. p: float64[n_steps], for each good step the share of shuffles in which the
+    same step of a failed rollout gets at least as clear a credit (in standard errors, where these are known); NaN
+    elsewhere. q: float64[n_steps], least false-discovery rate at which the step is listed. beyond: bool[n_steps], good
+    steps that stay listed at `level`.
+    unequal: bool[n_groups], groups whose outcomes differ; too_small: those of them whose outcomes can be dealt in so few
+    ways that no step of theirs can ever be marked. rollouts: int64[n_groups], rollouts of known outcome.
     """
 
     observed: int
@@ -37,7 +39,7 @@ class Chance:
     q: FloatArray
     beyond: BoolArray
     too_small: BoolArray
-    mixed: BoolArray
+    unequal: BoolArray
     rollouts: IntArray
     counts: IntArray
     shuffles: int
@@ -84,54 +86,47 @@ def chance(
             f"chance needs rewards 'outcome': outcomes can be dealt anew among rollouts, step rewards (rewards "
             f"{settings.rewards!r}) cannot"
         )
-    from graft_core.insight._chance_again import block_of, credit_again
-    from graft_core.insight._chance_decide import Tally, marked, tally
+    from graft_core.insight._chance_decide import Tally, marked
 
-    plain = unnormalised(settings)
     dealt = deal(batch, int(shuffles), seed)
-    found = Tally(np.zeros(dealt.columns, dtype=np.int64), np.zeros(dealt.columns, dtype=np.int64))
-    if plain.estimator == "graft_td" and plain.weighting != "max" and plain.solver == "direct":
-        from graft_core.insight._chance_td import td_blocks
-
-        for block in td_blocks(batch, plain, dealt):
-            tally(batch, block, dealt, found)
-    else:
-        tally(batch, block_of(batch, credit_again(batch, plain, dealt, progress)), dealt, found)
-    small = too_small(batch, int(shuffles), level)
+    found = Tally.empty(dealt.columns)
+    for block in _blocks(batch, unnormalised(settings), dealt, progress):
+        found.add(batch, block, dealt)
     beyond, q = marked(found, level)
-    steps = np.concatenate([*found.steps, np.zeros(0, dtype=np.int64)])
-    sizes = np.concatenate([*found.sizes, np.zeros(0, dtype=np.int64)])
-    p = np.concatenate([*found.p, np.zeros(0)])
-
-    def per_step(of_class: FloatArray) -> FloatArray:
-        spread = np.full(batch.n_steps, np.nan)
-        spread[steps] = np.repeat(of_class, sizes)
-        return np.where(good, spread, np.nan)
-
-    good = np.zeros(batch.n_steps, dtype=bool)
-    good[steps] = np.repeat(~np.isnan(q), sizes)
-    good &= failed_steps(batch)
-    p_of_step = per_step(p)
-    with np.errstate(invalid="ignore"):
-        stays = good & (per_step(beyond.astype(np.float64)) == 1) & (p_of_step <= level)
+    p = found.per_step(batch, found.p)
+    unequal, small = too_small(batch, int(shuffles), level)
     counts = found.count[1:]
     low, high = np.percentile(counts, [5, 95])
+    with np.errstate(invalid="ignore"):
+        stays = (found.per_step(batch, [beyond.astype(np.float64)]) == 1) & (p <= level)
     return Chance(
         observed=int(found.count[0]),
         mean=float(counts.mean()),
         low=round(float(low)),
         high=round(float(high)),
-        p=p_of_step,
-        q=per_step(q),
+        p=p,
+        q=found.per_step(batch, [q]),
         beyond=stays & ~small[batch.group[batch.step_rollout]],
         too_small=small,
-        mixed=mixed_groups(batch),
+        unequal=unequal,
         rollouts=np.bincount(batch.group[batch.known], minlength=batch.n_groups),
         counts=counts,
         shuffles=int(shuffles),
         seed=seed,
         level=level,
     )
+
+
+def _blocks(batch: RolloutBatch, settings: Settings, dealt: Deal, progress: Progress | None) -> Iterator[Block]:
+    """Credit A under every deal: all deals at once for graph TD, one after the other for the rest."""
+    if settings.estimator == "graft_td" and settings.weighting != "max" and settings.solver == "direct":
+        from graft_core.insight._chance_td import td_blocks
+
+        yield from td_blocks(batch, settings, dealt)
+    else:
+        from graft_core.insight._chance_again import block_of, credit_again
+
+        yield block_of(batch, credit_again(batch, settings, dealt, progress))
 
 
 def shuffled(batch: RolloutBatch, seed: int) -> RolloutBatch:
@@ -142,13 +137,16 @@ def shuffled(batch: RolloutBatch, seed: int) -> RolloutBatch:
     return with_outcomes(batch, dealt.outcome[:, 1], dealt.success[:, 1])
 
 
-def too_small(batch: RolloutBatch, shuffles: int, level: float) -> BoolArray:
-    """Groups in which no p-value can reach the level: few ways to deal their outcomes, or few shuffles. bool[n_groups].
+def too_small(batch: RolloutBatch, shuffles: int, level: float) -> tuple[BoolArray, BoolArray]:
+    """(groups whose outcomes differ, those of them where no p-value can reach the level). bool[n_groups] each.
 
-    Only groups with both outcomes count; the others teach nothing, whatever their size.
+    Outcomes that can be dealt in k ways give no p-value below 1/k, s shuffles none below 1/(s + 1). Where all outcomes are
+    equal nothing is ever listed, whatever the size.
     """
-    least = np.maximum(np.exp(-distinct_deals(batch)), 1.0 / (shuffles + 1))
-    return mixed_groups(batch) & (least > level)
+    ways = distinct_deals(batch)
+    unequal: BoolArray = ways > SIGN_TOLERANCE
+    least = np.maximum(np.exp(-ways), 1.0 / (shuffles + 1))
+    return unequal, unequal & (least > level + SIGN_TOLERANCE)
 
 
 def sentence(found: Chance) -> str:
@@ -174,7 +172,7 @@ def sentence(found: Chance) -> str:
 
 def too_small_sentence(found: Chance) -> str:
     """Which tasks are too small for any step to be told from luck; empty where none is."""
-    n, mixed = int(found.too_small.sum()), int(found.mixed.sum())
+    n, unequal = int(found.too_small.sum()), int(found.unequal.sum())
     if not n:
         return ""
     fewest = int(np.ceil(1.0 / found.level)) - 1
@@ -183,10 +181,9 @@ def too_small_sentence(found: Chance) -> str:
     sizes = found.rollouts[found.too_small]
     low, high = int(sizes.min()), int(sizes.max())
     size = f"{low} to {high}" if low < high else f"{high}"
-    if n == mixed and low == high:
+    if n == unequal:
         return f"With {size} rollouts per task no single step can be told from luck."
-    tasks = f"{n} of {mixed} tasks with both outcomes" if mixed > 1 else "the one task with both outcomes"
     return (
-        f"In {tasks} no single step can be told from luck: {size} rollouts, or too few of one outcome among them, can be dealt "
-        "in too few ways."
+        f"In {n} of {unequal} tasks no single step can be told from luck: {size} rollouts, with so few of one outcome, allow "
+        "too few ways to deal the outcomes anew."
     )

@@ -10,7 +10,8 @@ import numpy as np
 from graft_core.constants import SIGN_TOLERANCE
 from graft_core.credit.estimate import graph_of
 from graft_core.graph import TrajectoryGraph
-from graft_core.insight.measures import counts, mixed_groups
+from graft_core.insight.measures import counts
+from graft_core.options import GAMMA
 from graft_core.rollouts import BoolArray, FloatArray, IntArray, RolloutBatch
 from graft_core.settings import LOOK, Settings
 from graft_core.values import Values, solve_values
@@ -98,17 +99,20 @@ class Findings:
             }
         return said
 
-    def merged_rows(self, positions: IntArray) -> list[dict[str, Any]]:
-        """The same, with equal moment and action as one row: `count` and `steps` say which steps it stands for."""
+    def merged_rows(self, positions: IntArray, limit: int | None = None) -> list[dict[str, Any]]:
+        """The same, with equal moment and action as one row: `count` and `steps` say which steps it stands for.
+
+        At most `limit` rows, in the order of their first step.
+        """
         edges = self.graph.edge[positions]
-        first = np.sort(np.unique(edges, return_index=True)[1])
-        rows = self.rows(positions[first])
-        for row in rows:
-            same = positions[edges == row["edge"]]
-            row["count"] = int(same.size)
-            row["steps"] = [
-                (self.batch.rollout_ids[int(self.batch.step_rollout[p])], int(self.batch.step_index[p])) for p in same.tolist()
-            ]
+        by_edge = np.argsort(edges, kind="stable")
+        blocks = np.split(by_edge, np.flatnonzero(np.diff(edges[by_edge])) + 1) if edges.size else []
+        blocks = sorted(blocks, key=lambda block: int(block[0]))[:limit]
+        rows = self.rows(positions[[int(block[0]) for block in blocks]])
+        rollout, step = self.batch.step_rollout, self.batch.step_index
+        for row, block in zip(rows, blocks, strict=True):
+            row["count"] = int(block.size)
+            row["steps"] = [(self.batch.rollout_ids[int(rollout[p])], int(step[p])) for p in positions[block].tolist()]
         return rows
 
     def table(self) -> pd.DataFrame:
@@ -190,7 +194,7 @@ def findings(batch: RolloutBatch, settings: Settings = LOOK, **options: Any) -> 
     graph = graph_of(batch, **settings.graph_words)
     plain = unnormalised(settings)
     resolved = plain.resolved(plain.estimator)
-    values = solve_values(graph, gamma=resolved.get("gamma", 0.99), **settings.value_words)
+    values = solve_values(graph, gamma=resolved.get("gamma") or GAMMA.default, **settings.value_words)
     credit = plain.credit(batch, plain.estimator)[batch.order]
     shown = settings.credit(batch, settings.estimator)[batch.order] if plain is not settings else credit
     baseline = settings.credit(batch, settings.baseline)[batch.order]
@@ -201,7 +205,6 @@ def findings(batch: RolloutBatch, settings: Settings = LOOK, **options: Any) -> 
         "good_steps": int(good.size),
         "failed_steps": int(failed.sum()),
         "good_steps_3_rollouts": int((graph.node_rollouts_known[graph.src[good]] >= 3).sum()),
-        "groups_that_teach_nothing": int((~mixed_groups(batch)).sum()),
     }
     return Findings(
         batch, settings, graph, values, credit, baseline, shown, good, lost_positions(batch, credit), summary

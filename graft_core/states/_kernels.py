@@ -114,3 +114,50 @@ def set_hashes(offsets, members, hashes):
                 total += _mix(np.uint64(7), hashes[inside[j]])
         out[i] = total
     return out
+
+
+@njit(cache=True, nogil=True)
+def _space(data, i, end):
+    """Bytes of the white space at i in UTF-8 text, 0 if there is none (wide spaces are plain ones after NFKC)."""
+    c = data[i]
+    if c == 32 or 9 <= c <= 13 or 28 <= c <= 31:
+        return 1
+    if c == 0xC2 and i + 1 < end and data[i + 1] == 0x85:
+        return 2
+    if c == 0xE1 and i + 2 < end and data[i + 1] == 0x9A and data[i + 2] == 0x80:
+        return 3
+    if c == 0xE2 and i + 2 < end and data[i + 1] == 0x80 and (data[i + 2] == 0xA8 or data[i + 2] == 0xA9):
+        return 3
+    return 0
+
+
+_PLAIN = np.ones(256, np.bool_)  # bytes that are no white space and begin none
+_PLAIN[[*range(9, 14), *range(28, 33), 0xC2, 0xE1, 0xE2]] = False
+
+
+@njit(cache=True, nogil=True)
+def single_spaces(data, offsets):
+    """UTF-8 texts data[offsets[i]:offsets[i + 1]] with white space collapsed to single spaces and trimmed."""
+    out = np.empty(data.size, np.uint8)
+    ends = np.zeros(offsets.size, np.int64)
+    at = 0
+    for t in range(offsets.size - 1):
+        start = at
+        i, end = offsets[t], offsets[t + 1]
+        waiting = False
+        while i < end:
+            if not _PLAIN[data[i]]:
+                width = _space(data, i, end)
+                if width > 0:
+                    waiting = at > start
+                    i += width
+                    continue
+            if waiting:
+                out[at] = 32
+                at += 1
+                waiting = False
+            out[at] = data[i]
+            at += 1
+            i += 1
+        ends[t + 1] = at
+    return out[:at].copy(), ends

@@ -31,7 +31,7 @@ NO_OP: Final = (
 ERROR: Final = (
     r"(?i)^\W{0,4}(?:[a-z_.]{0,40}(?:error|exception)\b|traceback \(most recent|fatal:|failed to |failure:|usage:"
     r"|(?:/bin/)?(?:ba|z|da)?sh: )"
-    r"|^[^\n]{0,200}(?:: command not found|: no such file or directory|: permission denied)\s*$"
+    r"|: (?:command not found|no such file or directory|permission denied)\s*$"
 )
 
 

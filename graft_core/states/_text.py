@@ -56,8 +56,14 @@ def map_actions(batch: RolloutBatch, function: Callable[[pa.Array], pa.Array]) -
 
 def normalised(texts: pa.Array) -> pa.Array:
     """NFKC, lower case, white space collapsed to single spaces and trimmed."""
-    folded = pc.utf8_lower(pc.utf8_normalize(texts, form="NFKC"))
-    return pc.utf8_trim_whitespace(pc.binary_join(pc.utf8_split_whitespace(folded), pa.scalar(" ", texts.type)))
+    from graft_core.states._kernels import single_spaces
+
+    folded = pc.utf8_lower(pc.utf8_normalize(texts, form="NFKC")).cast(pa.large_string())
+    _, offsets, data = pa.concat_arrays([folded]).buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[folded.offset : folded.offset + len(folded) + 1]
+    letters = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
+    collapsed, ends = single_spaces(letters, ends)
+    return pa.LargeStringArray.from_buffers(len(folded), pa.py_buffer(ends), pa.py_buffer(collapsed))
 
 
 def expression(rule: str, parameter: str) -> str:

@@ -6,7 +6,6 @@ import numpy as np
 from numba import njit
 
 KRYLOV_STEPS = 500
-ELIMINATION_LIMIT = 120  # beyond this LAPACK's blocks pay
 DENSE_LIMIT = 120  # components up to this size are solved densely
 DENSE_LIMIT_UNDISCOUNTED = 2000  # with gamma = 1, where sweeps have no sound stop
 ROUNDING = 4 * float(np.finfo(np.float64).eps)  # sweeps cannot settle below this, relative to the values' size
@@ -97,10 +96,7 @@ def _dense(members, place, indptr, edge_dst, weight, constant, gamma, v, a, b):
                 a[i, j] -= gamma * w
             else:
                 b[i] += gamma * w * v[edge_dst[e]]
-    if k > ELIMINATION_LIMIT:
-        b[:k] = np.linalg.solve(a[:k, :k], b[:k])
-    else:
-        _eliminate(a, b, k)
+    _eliminate(a, b, k)
     for i in range(k):
         v[members[i]] = b[i]
 
@@ -153,13 +149,28 @@ def _inside(members, place, indptr, edge_dst, weight, constant, gamma, v):
 
 
 @njit(cache=True, nogil=True)
-def _residual(starts, column, entry, x, b, out):
-    """out = b - (x - W x)."""
-    for i in range(b.size):
-        total = b[i] - x[i]
+def _applied(starts, column, entry, x, out):
+    """out = x - W x, and its product with itself and with x."""
+    square, product = 0.0, 0.0
+    for i in range(out.size):
+        total = x[i]
         for e in range(starts[i], starts[i + 1]):
-            total += entry[e] * x[column[e]]
+            total -= entry[e] * x[column[e]]
         out[i] = total
+        square += total * total
+        product += total * x[i]
+    return square, product
+
+
+@njit(cache=True, nogil=True)
+def _left_over(starts, column, entry, x, b, out):
+    """out = b - (x - W x), and its largest size."""
+    _applied(starts, column, entry, x, out)
+    largest = 0.0
+    for i in range(b.size):
+        out[i] = b[i] - out[i]
+        largest = max(largest, abs(out[i]))
+    return largest
 
 
 @njit(cache=True, nogil=True)
@@ -167,32 +178,43 @@ def _accelerate(members, place, indptr, edge_dst, weight, constant, gamma, v, ta
     """BiCGSTAB (van der Vorst 1992) from `v` on one component: brings the sweeps near the answer where it works."""
     starts, column, entry, b = _inside(members, place, indptr, edge_dst, weight, constant, gamma, v)
     k = b.size
-    nothing = np.zeros(k)
-    x, r, q, s, t = v[members], np.empty(k), np.empty(k), np.empty(k), np.empty(k)
-    _residual(starts, column, entry, x, b, r)
-    p, shadow = r.copy(), r.copy()
-    rho = np.dot(shadow, r)
+    x, r, p, q, s, t = np.empty(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    shadow = np.empty(k)
+    for i in range(k):
+        x[i] = v[members[i]]
+    before = _left_over(starts, column, entry, x, b, r)
+    rho, largest = 0.0, before
+    for i in range(k):
+        p[i] = shadow[i] = r[i]
+        rho += r[i] * r[i]
     for _ in range(KRYLOV_STEPS):
-        if np.max(np.abs(r)) <= target or rho == 0.0:
+        if largest <= target or rho == 0.0:
             break
-        _residual(starts, column, entry, p, nothing, q)  # q = -A p
-        across = np.dot(shadow, q)
+        _applied(starts, column, entry, p, q)
+        across = 0.0
+        for i in range(k):
+            across += shadow[i] * q[i]
         if across == 0.0:
             break
-        alpha = -rho / across
-        s[:] = r + alpha * q
-        _residual(starts, column, entry, s, nothing, t)  # t = -A s
-        square = np.dot(t, t)
-        omega = -np.dot(t, s) / square if square > 0.0 else 0.0
-        x += alpha * p + omega * s
-        r[:] = s + omega * t
-        after = np.dot(shadow, r)
+        alpha = rho / across
+        for i in range(k):
+            s[i] = r[i] - alpha * q[i]
+        square, product = _applied(starts, column, entry, s, t)
+        omega = product / square if square > 0.0 else 0.0
+        after, largest = 0.0, 0.0
+        for i in range(k):
+            x[i] += alpha * p[i] + omega * s[i]
+            r[i] = s[i] - omega * t[i]
+            after += shadow[i] * r[i]
+            largest = max(largest, abs(r[i]))
         if omega == 0.0:
             break
-        p[:] = r + (after / rho) * (alpha / omega) * (p + omega * q)
+        beta = (after / rho) * (alpha / omega)
+        for i in range(k):
+            p[i] = r[i] + beta * (p[i] - omega * q[i])
         rho = after
-    for i in range(k):
-        if np.isfinite(x[i]):
+    if _left_over(starts, column, entry, x, b, r) < before:  # never from worse, nor from what is not a number
+        for i in range(k):
             v[members[i]] = x[i]
 
 

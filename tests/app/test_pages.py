@@ -52,7 +52,7 @@ def step(rollout: str, number: int, observation: str, action: str, outcome: floa
 def test_opens_on_the_sample_data(opened: Open) -> None:
     test = opened()
     said = words(test)
-    assert "8 tasks · 64 rollouts · 26 succeeded" in said
+    assert "8 tasks · 64 rollouts · 26 succeeded · 2 tasks teach nothing" in said
     assert "142 good steps in failed rollouts" in said
     assert test.dataframe[0].value["times"].sum() == 142
 

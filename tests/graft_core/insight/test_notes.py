@@ -117,9 +117,8 @@ for step in range(25):
 
 
 def test_processes_that_write_at_the_same_time_keep_all_notes(data: Path) -> None:
-    running = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(data), SHA, name], stderr=subprocess.PIPE) for name in ("a", "b", "c")
-    ]
+    command = [sys.executable, "-c", WRITER, str(data), SHA]
+    running = [subprocess.Popen([*command, name], stderr=subprocess.PIPE) for name in ("a", "b", "c")]
     for process in running:
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors.decode()
@@ -191,7 +190,8 @@ def test_equal_names_in_the_users_own_folder_do_not_mix(read_only: Path, tmp_pat
 
 def test_notes_that_came_with_read_only_data_can_be_overruled_but_stay(read_only: Path) -> None:
     place = read_only.parent / "rollouts.jsonl.graft-notes.json"
-    came = _note_file.Section("rollouts.jsonl", "", {KEY: _note_file.Note("keep", "from a colleague"), OTHER: _note_file.Note("reject")})
+    theirs = {KEY: _note_file.Note("keep", "from a colleague"), OTHER: _note_file.Note("reject")}
+    came = _note_file.Section("rollouts.jsonl", "", theirs)
     _note_file.write_sections(place, {SHA: came})
     before = place.read_bytes()
     notes = Notes.open(read_only, SHA)

@@ -147,14 +147,26 @@ def ring(n: int, leave: str | None) -> list[dict[str, object]]:
     return rows + (walk("out", f"c1:on {leave}:leave", 1.0, "win") if leave else other)
 
 
-def test_a_large_component_against_numpy() -> None:
-    n = 600
-    rng = np.random.default_rng(0)
+def sprawl(kind: str, n: int, rollouts: int) -> list[dict[str, object]]:
+    """Rollouts over n states that all hang together: random jumps, short hops, or a ring that is rarely left."""
+    rng = np.random.default_rng(n)
     rows = walk("round", " ".join(f"c{i}:on" for i in range(n)), 0.0, "c0", truncated=True)
-    for r in range(60):
-        where = rng.integers(0, n, 40)
-        rows += walk(f"r{r}", " ".join(f"c{i}:jump" for i in where), float(r % 3 == 0), f"end{r}")
-    graph = gc.build_graph(batch_of(rows), sinks="bootstrap")
+    for r in range(rollouts):
+        if kind == "jumps":
+            where = rng.integers(0, n, 60)
+        elif kind == "hops":
+            where = (rng.integers(0, n) + np.cumsum(rng.integers(-2, 3, 60))) % n
+        else:
+            where = (rng.integers(0, n) + np.arange(60)) % n
+        rows += walk(f"r{r}", " ".join(f"c{i}:move" for i in where), float(r % 3) - 0.5, f"end{r}")
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "rollouts"), [("jumps", 130, 30), ("jumps", 500, 60), ("hops", 300, 120), ("ring", 500, 20)]
+)
+def test_a_large_component_against_numpy(kind: str, n: int, rollouts: int) -> None:
+    graph = gc.build_graph(batch_of(sprawl(kind, n, rollouts)), sinks="bootstrap")
     use = graph.count_known > 0
     nodes, starts = kernels.strong_components(
         graph.indptr, graph.edge_dst, use, ~graph.node_is_sink & (graph.visits_known > 0)

@@ -1,0 +1,367 @@
+"""Compiled loops of the test for suspect merges: uniform shuffles of a group, exchanged pieces, re-dealt successors.
+
+A group is `path` (node of every step of every rollout, one after the other) with `offsets` (rollout i stands at
+offsets[i]:offsets[i + 1]) and `ends` (one code per rollout for what it ended in). Random numbers come from a generator of
+their own (splitmix64), one stream per node, so results do not depend on threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Ints = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+State = npt.NDArray[np.uint64]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _below(state: State, n: int) -> int:
+    """A whole number 0..n - 1; advances the stream."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    x = state[0]
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    return int(np.float64(x >> np.uint64(11)) * (1.0 / 9007199254740992.0) * n)
+
+
+@njit(cache=True, nogil=True)
+def _shuffle(items: Ints, low: int, high: int, state: State) -> None:
+    """Put items[low:high] into a random order."""
+    for i in range(high - 1, low, -1):
+        j = low + _below(state, i - low + 1)
+        items[i], items[j] = items[j], items[i]
+
+
+@njit(cache=True, nogil=True)
+def exits(path: Ints, offsets: Ints, ends: Ints, n_nodes: int, n_ends: int) -> tuple[Ints, Ints]:
+    """Where every visit of every vertex of the closed group went on to, as (starts, targets).
+
+    Vertices: nodes 0..n_nodes - 1, ends behind them, the root last. Rollouts without steps are left out.
+    """
+    root = n_nodes + n_ends
+    starts = np.zeros(root + 2, np.int64)
+    for r in range(offsets.size - 1):
+        if offsets[r + 1] == offsets[r]:
+            continue
+        starts[root + 1] += 1
+        starts[n_nodes + ends[r] + 1] += 1
+        for k in range(offsets[r], offsets[r + 1]):
+            starts[path[k] + 1] += 1
+    for v in range(root + 1):
+        starts[v + 1] += starts[v]
+    fill = starts[:-1].copy()
+    targets = np.empty(starts[root + 1], np.int64)
+    for r in range(offsets.size - 1):
+        here = root
+        for k in range(offsets[r], offsets[r + 1]):
+            targets[fill[here]] = path[k]
+            fill[here] += 1
+            here = path[k]
+        if here != root:
+            last = n_nodes + ends[r]
+            targets[fill[here]] = last
+            fill[here] += 1
+            targets[fill[last]] = root
+            fill[last] += 1
+    return starts, targets
+
+
+@njit(cache=True, nogil=True)
+def reorder(starts: Ints, targets: Ints, state: State) -> None:
+    """Order the exits of every vertex so that the circuit read from the root is uniform among all with these edge counts.
+
+    The last exits form a random tree towards the root (the last vertex; Wilson's loop-erased walks), the others are shuffled.
+    """
+    root = starts.size - 2
+    done = np.zeros(root + 1, np.bool_)
+    chosen = np.full(root + 1, -1, np.int64)
+    done[root] = True
+    for v in range(root):
+        if starts[v + 1] == starts[v]:
+            continue
+        here = v
+        while not done[here]:
+            chosen[here] = starts[here] + _below(state, starts[here + 1] - starts[here])
+            here = targets[chosen[here]]
+        here = v
+        while not done[here]:
+            done[here] = True
+            here = targets[chosen[here]]
+    for v in range(root):
+        last = starts[v + 1] - 1
+        if last >= starts[v]:
+            k = chosen[v]
+            targets[last], targets[k] = targets[k], targets[last]
+            _shuffle(targets, starts[v], last, state)
+    _shuffle(targets, starts[root], starts[root + 1], state)
+
+
+@njit(cache=True, nogil=True)
+def read(starts: Ints, targets: Ints, n_nodes: int, out: Ints) -> None:
+    """Walk the circuit from the root; `out` receives every vertex entered (nodes, ends, the root after each rollout)."""
+    fill = starts[:-1].copy()
+    here = starts.size - 2
+    for k in range(targets.size):
+        here_next = targets[fill[here]]
+        fill[here] += 1
+        out[k] = here_next
+        here = here_next
+
+
+@njit(cache=True, nogil=True)
+def _cover(walk: Ints, root: int, n_nodes: int, column: Ints, seen: Ints, counts: Counts) -> None:
+    """counts[c] = rollouts of a circuit that meet the node of column c (column[node] = -1: not asked for)."""
+    counts[:] = 0
+    seen[:] = -1
+    rollout = 0
+    for k in range(walk.size):
+        v = walk[k]
+        if v == root:
+            rollout += 1
+        elif v < n_nodes and column[v] >= 0 and seen[v] != rollout:
+            seen[v] = rollout
+            counts[column[v]] += 1
+
+
+@njit(cache=True, nogil=True)
+def shuffled_cover(
+    path: Ints, offsets: Ints, ends: Ints, n_nodes: int, n_ends: int, column: Ints, width: int, draws: int, state: State
+) -> Counts:
+    """Row 0: rollouts of the group that meet each asked-for node; rows 1..draws: the same in uniform shuffles of the group."""
+    counts = np.zeros((draws + 1, width), np.int32)
+    starts, targets = exits(path, offsets, ends, n_nodes, n_ends)
+    walk = np.empty(targets.size, np.int64)
+    seen = np.empty(n_nodes, np.int64)
+    root = n_nodes + n_ends
+    read(starts, targets, n_nodes, walk)
+    _cover(walk, root, n_nodes, column, seen, counts[0])
+    for b in range(draws):
+        reorder(starts, targets, state)
+        read(starts, targets, n_nodes, walk)
+        _cover(walk, root, n_nodes, column, seen, counts[b + 1])
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def simulated_cover(
+    path: Ints, offsets: Ints, after: Ints, n_nodes: int, limit: int, column: Ints, width: int, draws: int, state: State
+) -> Counts:
+    """As `shuffled_cover` for a group with rollouts cut off: rollouts drawn from the counted steps, ended at `limit` steps.
+
+    after: the node behind each rollout's last step where it was cut and that node is known, -1 for an end.
+    """
+    counts = np.zeros((draws + 1, width), np.int32)
+    seen = np.full(n_nodes, -1, np.int64)
+    starts = np.zeros(n_nodes + 1, np.int64)
+    for k in range(path.size):
+        starts[path[k] + 1] += 1
+    for v in range(n_nodes):
+        starts[v + 1] += starts[v]
+    fill = starts[:-1].copy()
+    targets = np.empty(path.size, np.int64)
+    first = np.empty(offsets.size - 1, np.int64)
+    n = 0
+    for r in range(offsets.size - 1):
+        if offsets[r + 1] > offsets[r]:
+            first[n] = path[offsets[r]]
+            n += 1
+        for k in range(offsets[r], offsets[r + 1]):
+            u = path[k]
+            targets[fill[u]] = path[k + 1] if k + 1 < offsets[r + 1] else after[r]
+            fill[u] += 1
+            if column[u] >= 0 and seen[u] != r:
+                seen[u] = r
+                counts[0, column[u]] += 1
+    seen[:] = -1
+    stamp = 0
+    for b in range(draws):
+        for _ in range(n):
+            stamp += 1
+            here = first[_below(state, n)]
+            for _ in range(limit):
+                if column[here] >= 0 and seen[here] != stamp:
+                    seen[here] = stamp
+                    counts[b + 1, column[here]] += 1
+                if starts[here + 1] == starts[here]:
+                    break
+                here = targets[starts[here] + _below(state, starts[here + 1] - starts[here])]
+                if here < 0:
+                    break
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def _pieces(u: int, path: Ints, offsets: Ints, column: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Cut the rollouts that visit u at their visits: (bounds, nodes, first piece of each rollout, number of pieces).
+
+    Pieces of one rollout follow one another: what came before the first visit, loops, what came after the last. Piece p
+    holds the distinct columns nodes[bounds[p]:bounds[p + 1]] other than u's.
+    """
+    n_pieces, n_rollouts = 0, 0
+    for r in range(offsets.size - 1):
+        visits = 0
+        for k in range(offsets[r], offsets[r + 1]):
+            visits += path[k] == u
+        if visits:
+            n_pieces += visits + 1
+            n_rollouts += 1
+    bounds = np.zeros(n_pieces + 1, np.int64)
+    nodes = np.empty(path.size, np.int64)
+    first = np.empty(n_rollouts, np.int64)
+    size = np.empty(n_rollouts, np.int64)
+    seen = np.full(column.size, -1, np.int64)
+    piece, filled, i = 0, 0, 0
+    for r in range(offsets.size - 1):
+        begun = piece
+        for k in range(offsets[r], offsets[r + 1]):
+            v = path[k]
+            if v == u:
+                piece += 1
+                bounds[piece] = filled
+            elif column[v] >= 0 and seen[v] != piece:
+                seen[v] = piece
+                nodes[filled] = column[v]
+                filled += 1
+        if piece > begun:
+            piece += 1
+            bounds[piece] = filled
+            first[i] = begun
+            size[i] = piece - begun
+            i += 1
+        else:  # a rollout that never meets u leaves no piece
+            filled = bounds[piece]
+            seen[:] = -1
+    return bounds, nodes, first, size
+
+
+@njit(cache=True, nogil=True)
+def exchanged_cover(
+    u: int, path: Ints, offsets: Ints, column: Ints, width: int, draws: int, state: State, counts: Counts
+) -> None:
+    """Fill counts[draws + 1, width]: rollouts through u that meet each node, as observed (row 0) and with pieces exchanged.
+
+    What came before the first visit stays; loops and tails are dealt anew among the rollouts that visit u.
+    """
+    bounds, nodes, first, size = _pieces(u, path, offsets, column)
+    n, n_loops = first.size, bounds.size - 1 - 2 * first.size
+    tails = np.empty(n, np.int64)
+    loops = np.empty(n_loops, np.int64)
+    filled = 0
+    for i in range(n):
+        tails[i] = first[i] + size[i] - 1
+        for p in range(first[i] + 1, first[i] + size[i] - 1):
+            loops[filled] = p
+            filled += 1
+    seen = np.full(width, -1, np.int64)
+    stamp = 0
+    for b in range(draws + 1):
+        counts[b, :] = 0
+        if b:
+            _shuffle(tails, 0, n, state)
+            _shuffle(loops, 0, n_loops, state)
+        taken = 0
+        for i in range(n):
+            stamp += 1
+            for j in range(size[i]):
+                p = first[i]
+                if j == size[i] - 1:
+                    p = tails[i]
+                elif j:
+                    p = loops[taken]
+                    taken += 1
+                for k in range(bounds[p], bounds[p + 1]):
+                    c = nodes[k]
+                    if seen[c] != stamp:
+                        seen[c] = stamp
+                        counts[b, c] += 1
+
+
+@njit(cache=True, nogil=True)
+def standardise(counts: Counts) -> tuple[Floats, Floats]:
+    """Mean and 1 / standard deviation of every column over all rows, the observed one included (0 where nothing varies)."""
+    rows, width = counts.shape
+    mean, scale = np.zeros(width), np.zeros(width)
+    square = np.zeros(width)
+    for b in range(rows):
+        for c in range(width):
+            mean[c] += counts[b, c]
+            square[c] += float(counts[b, c]) * counts[b, c]
+    for c in range(width):
+        mean[c] /= rows
+        spread = square[c] / rows - mean[c] * mean[c]
+        if spread > 1e-9:
+            scale[c] = 1.0 / np.sqrt(spread)
+    return mean, scale
+
+
+@njit(cache=True, nogil=True)
+def surplus(counts: Counts, mean: Floats, scale: Floats, weights: Floats, power: int, largest: bool) -> Floats:
+    """Per row: sum over columns of weight * max(0, z)^power, or with `largest` the largest max(0, z)."""
+    rows, width = counts.shape
+    out = np.zeros(rows)
+    for b in range(rows):
+        total = 0.0
+        for c in range(width):
+            z = (counts[b, c] - mean[c]) * scale[c]
+            if z > 0.0:
+                if largest:
+                    total = max(total, z)
+                else:
+                    total += weights[c] * (z * z if power == 2 else z * z * z * z)
+        out[b] = total
+    return out
+
+
+@njit(cache=True, nogil=True)
+def share_at_least(statistic: Floats) -> float:
+    """(1 + surrogates at least as large as the observed first entry) / (surrogates + 1)."""
+    reached = 1
+    bar = statistic[0] - 1e-9 * (1.0 + abs(statistic[0]))
+    for b in range(1, statistic.size):
+        reached += statistic[b] >= bar
+    return reached / statistic.size
+
+
+@njit(cache=True, nogil=True)
+def own_tests(
+    nodes: Ints, path: Ints, offsets: Ints, column: Ints, width: int, draws: int, seed: int, z: Floats, p: Floats
+) -> None:
+    """Test D for each of `nodes`: fills z[i, :] (standardised surplus, 0 where none) and p[i]."""
+    counts = np.empty((draws + 1, width), np.int32)
+    ones = np.ones(width)
+    state = np.empty(1, np.uint64)
+    for i in range(nodes.size):
+        state[0] = stream(seed, nodes[i])
+        exchanged_cover(nodes[i], path, offsets, column, width, draws, state, counts)
+        mean, scale = standardise(counts)
+        for c in range(width):
+            z[i, c] = max(0.0, (counts[0, c] - mean[c]) * scale[c])
+        p[i] = share_at_least(surplus(counts, mean, scale, ones, 4, False))
+
+
+@njit(cache=True, nogil=True)
+def pooled_tests(
+    nodes: Ints, path: Ints, offsets: Ints, column: Ints, width: int, draws: int, seed: int, weights: Floats, p: Floats
+) -> None:
+    """The same exchanges, with the columns weighted by weights[j, i, :] (what the other nodes say); fills p[j, i]."""
+    counts = np.empty((draws + 1, width), np.int32)
+    state = np.empty(1, np.uint64)
+    for i in range(nodes.size):
+        state[0] = stream(seed, nodes[i])
+        exchanged_cover(nodes[i], path, offsets, column, width, draws, state, counts)
+        mean, scale = standardise(counts)
+        for j in range(weights.shape[0]):
+            p[j, i] = share_at_least(surplus(counts, mean, scale, weights[j, i], 2, False))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def stream(seed: int, number: int) -> np.uint64:
+    """Where the stream of one node begins."""
+    x = np.uint64(seed) + np.uint64(number + 1) * np.uint64(0xD1B54A32D192ED03)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
