@@ -9,6 +9,7 @@ import streamlit as st
 
 from graft_core.formats import load
 from graft_core.insight import Findings
+from graft_core.insight.cards import data_sha256
 from graft_core.insight.compare import Comparison, compare
 from graft_core.insight.findings import findings, lambda_counts
 from graft_core.insight.lost import Lost, lost
@@ -17,13 +18,14 @@ from graft_core.insight.teach import Teaching, teach
 from graft_core.rollouts import LoadReport, RolloutBatch
 from graft_core.settings import Settings
 
+NOTES = ".graft-notes.json"  # written by the app itself beside the data
 Stamp = tuple[tuple[str, int, int], ...]
 
 
 def stamp(path: str) -> Stamp:
     """What a file or folder looks like on disk; a change makes the caches read it again."""
     place = Path(path)
-    files = sorted(p for p in place.rglob("*") if p.is_file()) if place.is_dir() else [place]
+    files = sorted(p for p in place.rglob("*") if p.is_file() and not p.name.endswith(NOTES)) if place.is_dir() else [place]
     return tuple((str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in files if p.exists())
 
 
@@ -59,6 +61,12 @@ def teaching_of(path: str, on_disk: Stamp, group_by: str | None, settings: Setti
     """Which tasks teach nothing, and why."""
     found = findings_of(path, on_disk, group_by, settings)
     return teach(found.batch, found.graph, settings.rewards)
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def sha256_of(path: str, on_disk: Stamp, group_by: str | None) -> str:
+    """SHA-256 of the batch's data, which notes are tied to."""
+    return data_sha256(batch_of(path, on_disk, group_by)[1].files, path)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

@@ -158,7 +158,7 @@ def samples(world: World, group_size: int, seed: int, chunk: int = 20) -> Iterat
     table, first = world.table(0), 0
     while True:
         size = 1 if world.fresh else chunk
-        policies = []
+        policies: list[np.ndarray] = []
         while len(policies) < size:
             if world.fresh:
                 table = world.table(seed * 100_000 + first)

@@ -10,7 +10,7 @@ import streamlit as st
 
 from graft_app import batch as table
 from graft_app import cache, controls, urlstate
-from graft_app.views import detail, header
+from graft_app.views import detail, header, judge
 from graft_app.views.graph import Selection, graph_view, selected
 from graft_app.views.text import count, number, one_line
 from graft_core.credit import estimators
@@ -226,7 +226,8 @@ with side:
     elif choice["kind"] == "node":
         detail.moment(found, choice["id"], opened.value_word)
     else:
-        detail.step(found, choice["id"], opened.value_word, step_at(found), lambda row: urlstate.write("at", str(row)))
+        step = detail.step(found, choice["id"], opened.value_word, step_at(found), lambda row: urlstate.write("at", str(row)))
+        judge.show(opened, settings, step)
 lambda_line(found, settings)
 low = st.columns([1, 1, 1.4], vertical_alignment="bottom")
 with low[0]:

@@ -75,8 +75,11 @@ def moment(found: Findings, node: int, value_word: str) -> None:
     st.text(f"Rollouts through it: {names}" + (" …" if len(facts["rollouts"]) > 40 else ""))
 
 
-def step(found: Findings, edge: int, value_word: str, at: int | None, choose: Callable[[int], None]) -> None:
-    """The panel of a chosen edge. at: batch row of the instance to explain; choosing another highlights its rollout."""
+def step(found: Findings, edge: int, value_word: str, at: int | None, choose: Callable[[int], None]) -> int:
+    """The panel of a chosen edge; returns the path position of the step it explains.
+
+    at: batch row of the instance to explain; choosing another highlights its rollout.
+    """
     facts = edge_facts(found.graph, found.values.v, edge, **both(found))
     st.markdown(f"**Step** · {count(facts['count'], 'time')} · edge {edge}")
     block(facts["action"], 600)
@@ -124,6 +127,7 @@ def step(found: Findings, edge: int, value_word: str, at: int | None, choose: Ca
         block(facts["text_before"], 1500)
     with st.expander("The moment after"):
         block(facts["text_after"], 1500)
+    return position
 
 
 def nothing(found: Findings, group: int) -> None:

@@ -3,7 +3,7 @@
 x = credit of `base`; (x - mean) / (std + eps) over all the batch's steps of one task family with a defined x. Rollouts
 without a family form one family. Source: arXiv 2510.04206. Shapes: float64[n_steps].
 Degenerate cases: a family of one step, or of equal credits (range rule) -> 0; where `base` is undefined -> NaN.
-`base` runs with its own defaults, except for `gamma` and `lam` where they are given.
+`base` runs with its own defaults, except for `lam` and, where it is given, `gamma`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def base_credit(inputs: Inputs) -> FloatArray:
     title="task-family normalisation",
     meaning="another estimator's credit, put on one scale per family of tasks",
     source="arXiv 2510.04206",
-    options=(BASE, GAMMA.with_default(None), LAM.with_default(None), EPS, DDOF),
+    options=(BASE, GAMMA.with_default(None), LAM, EPS, DDOF),
     rank=31,
 )
 def task_norm(inputs: Inputs) -> FloatArray:

@@ -84,7 +84,12 @@ def _walk(path: Path) -> list[tuple[Path, bool]]:
     if path.is_file():
         return [(path, True)]
     found = sorted(p for p in path.rglob("*") if p.is_file())
-    return [(p, False) for p in found if not any(part.startswith(".") for part in p.relative_to(path).parts)]
+    own = (".graft-notes.json", ".meta.json")  # what this project itself writes beside data
+    return [
+        (p, False)
+        for p in found
+        if not p.name.endswith(own) and not any(part.startswith(".") for part in p.relative_to(path).parts)
+    ]
 
 
 def file_labels(files: list[Path]) -> list[str]:

@@ -75,7 +75,7 @@ def _way(
     line = {"d": path, "fill": "none", "stroke": ink, "stroke-width": f"{width:.1f}"}
     ET.SubElement(picture, "path", line | _dashed(dash))
     ET.SubElement(picture, "path", {"d": f"M {TO_X - 16} {y:.1f} l -12 -6 l 0 12 z", "fill": ink})
-    _text(picture, LINE_X, y - 9, _fit(way["action"] or "(no action)", 46), bold=way["chosen"])
+    _text(picture, LINE_X, y - 9, _fit(way["action"] or "(no action)", 36 if way["chosen"] else 40), bold=way["chosen"])
     how_often = f"{way['count']} ×, credit {_signed(way['credit'])}, {way['succeeded']} succeeded, {way['failed']} failed"
     _text(picture, LINE_X, y + 18, how_often, size=12, ink=QUIET)
     to = way["to"]

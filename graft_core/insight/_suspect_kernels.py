@@ -365,3 +365,67 @@ def stream(seed: int, number: int) -> np.uint64:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def parted(
+    u: int, w: int, path: Ints, offsets: Ints, column: Ints, width: int, draws: int, state: State, out: Floats
+) -> None:
+    """out[draws + 1, width + 1]: how much more often what follows a visit of u holds each column where w was met before."""
+    bounds, nodes, first, size = _pieces(u, path, offsets, column)
+    n, n_loops = first.size, bounds.size - 1 - 2 * first.size
+    tails = np.empty(n, np.int64)
+    loops = np.empty(n_loops, np.int64)
+    has = np.zeros(bounds.size - 1, np.bool_)
+    total = np.zeros(width + 1)
+    filled = 0
+    for p in range(bounds.size - 1):
+        for k in range(bounds[p], bounds[p + 1]):
+            has[p] |= nodes[k] == w
+    for i in range(n):
+        tails[i] = first[i] + size[i] - 1
+        for p in range(first[i] + 1, first[i] + size[i]):
+            if p < first[i] + size[i] - 1:
+                loops[filled] = p
+                filled += 1
+            for k in range(bounds[p], bounds[p + 1]):
+                total[nodes[k]] += 1.0
+    total[width] = n
+    for b in range(draws + 1):
+        out[b, :] = 0.0
+        if b:
+            _shuffle(tails, 0, n, state)
+            _shuffle(loops, 0, n_loops, state)
+        taken, met = 0, 0
+        for i in range(n):
+            flag = has[first[i]]
+            for j in range(1, size[i]):
+                p = tails[i]
+                if j < size[i] - 1:
+                    p = loops[taken]
+                    taken += 1
+                if flag:
+                    met += 1
+                    for k in range(bounds[p], bounds[p + 1]):
+                        out[b, nodes[k]] += 1.0
+                    if j == size[i] - 1:
+                        out[b, width] += 1.0
+                flag = flag or has[p]
+        share = met / (n + n_loops)
+        for c in range(width + 1):
+            out[b, c] -= share * total[c]
+
+
+@njit(cache=True, nogil=True)
+def parted_p(values: Floats, power: int, onlyw: int) -> float:
+    rows, width = values.shape
+    out = np.zeros(rows)
+    for c in range(width):
+        if onlyw >= 0 and c != onlyw and c != width - 1:
+            continue
+        m, s = values[:, c].mean(), values[:, c].std()
+        if s > 1e-9:
+            for b in range(rows):
+                z = abs((values[b, c] - m) / s)
+                out[b] += z**power
+    return share_at_least(out)

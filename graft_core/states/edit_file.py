@@ -141,7 +141,7 @@ def _edit(data: Any, where: str) -> Edit:
 
 def _check(edits: Edits, where: str) -> None:
     """Every edit says one thing, names hashes, and no node is both split and merged in the same task."""
-    seen: dict[tuple[str, str | None], int] = {}
+    seen: list[tuple[str, str | None]] = []
     for number, edit in enumerate(edits.edits):
         here = f"{where}, edit {number}"
         if bool(edit.merge) == bool(edit.split) or len(edit.merge) == 1 or (edit.merge and (edit.by or edit.steps)):
@@ -154,9 +154,9 @@ def _check(edits: Edits, where: str) -> None:
                 raise UsageError(f"{here}: {edit.by!r} cannot split a node, expected a key rule such as actions:1")
         for node in edit.merge or (edit.split,):
             read_hash(node, here)
-            if any((node, group) in seen for group in ({edit.group, None} if edit.group else {g for _, g in seen} | {None})):
+            if any(node == n and (edit.group == g or None in (edit.group, g)) for n, g in seen):
                 raise UsageError(f"{here}: node {node} is named by an earlier edit already; put both into one")
-            seen[node, edit.group] = number
+            seen.append((node, edit.group))
 
 
 def hash_of(word: str) -> np.uint64:

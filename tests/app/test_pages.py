@@ -173,3 +173,25 @@ def test_hostile_text_is_text(opened: Open, tmp_path: Path) -> None:
     for element in test.markdown:
         assert "<img" not in element.value.replace("\\<img", "")
         assert not element.allow_html
+
+
+def test_a_verdict_is_saved_beside_the_data_and_undone(opened: Open, tmp_path: Path, vectors: Path) -> None:
+    path = tmp_path / "hand.jsonl"
+    path.write_bytes((vectors / "hand.jsonl").read_bytes())
+    test = opened([path], page="graph", sel="e0")
+    test.text_area[0].set_value("worth a look")
+    next(b for b in test.button if b.label == "Save").click().run()
+    saved = json.loads((tmp_path / "hand.jsonl.graft-notes.json").read_text())
+    assert "worth a look" in json.dumps(saved)
+    next(b for b in test.button if b.label.startswith("Undo")).click().run()
+    assert test.text_area[0].value == ""
+    assert not test.exception
+
+
+def test_a_card_is_made_for_the_chosen_step(opened: Open, tmp_path: Path, vectors: Path) -> None:
+    path = tmp_path / "hand.jsonl"
+    path.write_bytes((vectors / "hand.jsonl").read_bytes())
+    test = opened([path], page="graph", sel="e0")
+    next(b for b in test.button if b.label == "Make a finding card").click().run()
+    assert not test.exception
+    assert any("graft verify" in c.value for c in test.caption)

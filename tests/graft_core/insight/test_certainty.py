@@ -189,8 +189,8 @@ def test_stands_around_the_credit_that_is_shown(per: str) -> None:
 def test_names_and_order_do_not_matter() -> None:
     rows = random_rows(4, rollouts=9)
     low, high = bounds(rows)
-    names = {row["rollout_id"]: f"x{hash((row['rollout_id'], 7)) % 997}-{row['rollout_id']}" for row in rows}
-    order = sorted(range(len(rows)), key=lambda i: (names[rows[i]["rollout_id"]], rows[i]["group_id"], rows[i]["step"] or 0))
+    names = {row["rollout_id"]: f"{9 - int(row['rollout_id'][1:])}th" for row in rows}
+    order = sorted(range(len(rows)), key=lambda i: (names[rows[i]["rollout_id"]], rows[i]["group_id"], rows[i]["step"]))
     renamed = []
     for i in order:
         row = dict(rows[i], observation=f"room {rows[i]['observation']}", action=rows[i]["action"] * 3)
