@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-from typing import Literal
 
 import streamlit as st
 
@@ -16,7 +15,7 @@ from graft_core.insight.cards import Card, make_card
 from graft_core.insight.notes import Notes
 from graft_core.settings import Settings
 
-VERDICTS: tuple[Literal["keep", "reject"], ...] = ("keep", "reject")
+VERDICTS = ("keep", "reject")
 LABELS = {"keep": "Keep", "reject": "Reject"}
 
 
@@ -41,7 +40,8 @@ def _verdict(opened: Opened, key: tuple[str, str, int]) -> None:
     for message in notes.messages:
         st.warning(literal(message, 400))
     note = notes.get(key)
-    widget = f"{key[0]}/{key[1]}/{key[2]} {note.at if note else ''}"  # what was saved elsewhere shows at once
+    edits = st.session_state.setdefault("note_edits", 0)  # a new form after each change, which shows what is saved now
+    widget = f"{key[0]}/{key[1]}/{key[2]} {edits} {note.at if note else ''}"
     with st.form(f"note {widget}", border=False):
         verdict = st.segmented_control(
             "Verdict", VERDICTS, format_func=lambda v: LABELS[v], default=note.verdict if note else None,
@@ -51,10 +51,12 @@ def _verdict(opened: Opened, key: tuple[str, str, int]) -> None:
             "Comment", note.comment if note else "", height=80, max_chars=10_000, key=f"comment {widget}"
         )
         if st.form_submit_button("Save", icon=":material/save:"):
-            notes.set(key, verdict=verdict, comment=comment)
-            st.toast("Saved.")
+            notes.set(key, verdict="keep" if verdict == "keep" else "reject" if verdict == "reject" else None, comment=comment)
+            st.session_state["note_edits"] += 1
+            st.rerun()
     if notes.can_undo and st.button("Undo the last change", icon=":material/undo:"):
         notes.undo()
+        st.session_state["note_edits"] += 1
         st.rerun()
     counts = notes.counts()
     st.caption(

@@ -1,4 +1,4 @@
-"""The tables behind "beyond luck": 100 batches without anything to find in each world, and what is marked where something is."""
+"""The tables behind "beyond luck": 100 batches with nothing to find in each world, and what is marked where there is."""
 
 from __future__ import annotations
 
