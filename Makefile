@@ -74,10 +74,12 @@ endef
 
 $(APP_STAMP): $(INPUTS)
 	$(call install,app)
+	$(PY) -m graft_core.warm
 	@touch $@
 
 $(LIVE_STAMP): $(INPUTS)
 	$(call install,$(LIVE_EXTRAS))
+	$(PY) -m graft_core.warm
 	@touch $(APP_STAMP) $@
 
 $(TEST_STAMP): $(INPUTS)

@@ -156,7 +156,7 @@ def null_table(runs: int) -> Iterator[str]:
         yield f"   {name:<34}{false_lists(make(), runs):>4}"
     path = LOOK.with_options(estimator="path_gae", lam=0.25)
     source = "frozen lake 4x4, 8 tasks x 16"
-    yield f"   {source + ', path GAE .25':<44}{false_lists(null_sources()[source](), runs // 5, path):>4} of {runs // 5}"
+    yield f"   {source + ', path GAE':<40}{false_lists(null_sources()[source](), runs, path)}"
 
 
 # -- 2: something to find ---------------------------------------------------------------------------------------------
@@ -203,11 +203,11 @@ def lake_power(group_size: int, tasks: int, batches: int) -> Power:
 
 def power_table(scale: int) -> Iterator[str]:
     yield "\n2. Something to find: truly good steps on the list, share marked; wrong marks (mean share per batch)"
-    yield f"   {'':<36}{'G':>4}{'batches':>9}{'listed':>8}{'truly good':>12}{'marked':>9}{'wrong':>7}{'share':>8}"
+    yield f"   {'':<44}{'G':>4}{'batches':>9}{'listed':>8}{'truly good':>12}{'marked':>9}{'wrong':>7}{'share':>8}"
 
     def line(name: str, group_size: int, batches: int, found: Power) -> str:
         return (
-            f"   {name:<36}{group_size:>4}{batches:>9}{found.listed:>8}{found.good:>12}{found.share:>9.0%}"
+            f"   {name:<44}{group_size:>4}{batches:>9}{found.listed:>8}{found.good:>12}{found.share:>9.0%}"
             f"{found.wrong:>7}{found.wrong_share:>8.1%}"
         )
 
@@ -216,11 +216,14 @@ def power_table(scale: int) -> Iterator[str]:
             name = f"frozen lake 4x4, {tasks} task{'s' * (tasks > 1)}"
             yield line(name, size, batches, lake_power(size, tasks, batches))
     action = LOOK.with_options(per="action")
+    path = LOOK.with_options(estimator="path_gae", lam=0.25)
     others: tuple[tuple[str, Settings, Callable[[int, int], Known]], ...] = (
         ("frozen lake 8x8", LOOK, lambda size, n: sampled("frozen-lake", 4, size, SEED + n, size=8)),
         ("frozen lake slippery, per action", action, lambda size, n: sampled("frozen-lake", 4, size, SEED + n, slippery=True)),
         ("key-door 4x4", LOOK, lambda size, n: sampled("key-door", 4, size, SEED + n)),
         ("one choice", LOOK, lambda size, n: one_choice(4, size, SEED + n)),
+        ("one choice, path GAE .25", path, lambda size, n: one_choice(4, size, SEED + n)),
+        ("frozen lake 4x4, path GAE .25", path, lambda size, n: sampled("frozen-lake", 4, size, SEED + n)),
     )
     for name, settings, make in others:
         for size in (16, 64):

@@ -22,6 +22,7 @@ _WHERE = {
     "environments": "graft_core.environments",
     "describe": "graft_core.insight",
     "findings": "graft_core.insight",
+    "record": "graft_core.runs",
     "Settings": "graft_core.settings",
     "RolloutBatch": "graft_core.rollouts",
     "LoadReport": "graft_core.rollouts",

@@ -43,7 +43,7 @@ def warm_up() -> None:
 def keys(n_steps: int, text_bytes: int, repeats: int = 3) -> dict[str, Any]:
     """Arrow strings in memory to one integer per step: as the reader codes texts, then the rule `exact`."""
     from graft_core.bench.peers import pandas_factorize
-    from graft_core.formats.canonical_parquet import _encoded
+    from graft_core.formats.canonical_parquet import _Texts
     from graft_core.states import state_keys
 
     warm_up()
@@ -52,8 +52,10 @@ def keys(n_steps: int, text_bytes: int, repeats: int = 3) -> dict[str, Any]:
     strings = table["observation"]
 
     def ours() -> Any:
-        codes, distinct = _encoded(strings)
-        ids = pa.array(codes.astype(np.int32))
+        coded = _Texts()
+        codes = coded.column(strings)
+        distinct, number_of = coded.distinct()
+        ids = pa.array(number_of[codes])
         steps = whole.steps.set_column(whole.steps.column_names.index("observation"), "observation", ids)
         texts = pa.table({"id": pa.array(np.arange(len(distinct), dtype=np.int32)), "text": distinct})
         return state_keys(type(whole)(whole.rollouts, steps, texts))[0]

@@ -31,14 +31,19 @@ def add_input(parser: argparse.ArgumentParser) -> None:
     """PATH ... and how rollouts are grouped."""
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file or a directory of rollouts; several are one batch")
     parser.add_argument(
-        "--group-by", metavar="G", help="what makes rollouts one task: file, task, column:NAME or regex:PATTERN"
+        "--group-by", metavar="G", help="what makes rollouts one task: file, task, column:NAME, regex:PATTERN or actions"
+    )
+    parser.add_argument(
+        "--success-when",
+        metavar="RULE",
+        help="which rollouts succeeded: NAME OP NUMBER, such as 'reward >= 1' (a column or metadata key; default outcome >= 1)",
     )
 
 
 def load_input(given: argparse.Namespace) -> tuple[RolloutBatch, LoadReport]:
     from graft_core.formats import load
 
-    batch, report = load(given.paths, group_by=given.group_by, report=True)
+    batch, report = load(given.paths, group_by=given.group_by, report=True, success_when=given.success_when)
     return batch, report
 
 
@@ -56,7 +61,10 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
     names = ", ".join(f"{r.name}:{r.parameter}" if r.parameter else r.name for r in rules().values())
     parser.add_argument(
-        "--rule", action="append", metavar="R", dest="rules",
+        "--rule",
+        action="append",
+        metavar="R",
+        dest="rules",
         help=f"when two moments are the same; repeat to compose, left to right [{names}] (default exact)".replace("%", "%%"),
     )
     for option in DATA_OPTIONS.values():

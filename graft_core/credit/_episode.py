@@ -49,6 +49,4 @@ def episode(inputs: Inputs) -> FloatArray:
     credit_of_step = seg.standardise(outcome_of_step, group_of_step, n_groups, inputs["eps"], inputs["ddof"])
     alone = seg.counts(group, n_groups)[group_of_step] == 1
     raw = outcome_of_step if inputs["singleton"] == "raw" else 0.0
-    credit = np.full(inputs.batch.n_steps, np.nan)
-    credit[step] = np.where(alone, raw, credit_of_step)
-    return credit
+    return inputs.spread(np.where(alone, raw, credit_of_step))

@@ -132,3 +132,26 @@ def lowest_in_rollout(x, offsets, above, below):
             for j in range(wanted):
                 marked[first + order[j]] = True
     return marked
+
+
+@njit(cache=True, nogil=True)
+def one_further_back(at, history, rank, node, level):
+    """The steps of `at` with at least `level` - 1 steps before them, their histories, and the node that far back."""
+    n = 0
+    kept, before, further = np.empty_like(at), np.empty_like(history), np.empty_like(history)
+    for j in range(at.size):
+        if rank[at[j]] >= level - 1:
+            kept[n] = at[j]
+            before[n] = history[j]
+            further[n] = node[at[j] - level + 1]
+            n += 1
+    return kept[:n], before[:n], further[:n]
+
+
+@njit(cache=True, nogil=True)
+def add_items(at, item, least, weight, total, weights):
+    """total += weight * item and weights += weight at the steps `at`, where |item| > least."""
+    for j in range(at.size):
+        if abs(item[j]) > least:
+            total[at[j]] += weight * item[j]
+            weights[at[j]] += weight

@@ -24,7 +24,9 @@ def returns_to_go(inputs: Inputs) -> FloatArray:
     if inputs.dense:
         return remaining_rewards(inputs, gamma)
     powers = gamma ** np.arange(int(inputs.batch.lengths.max(initial=0)) + 1, dtype=np.float64)
-    return powers[inputs.batch.remaining] * inputs.outcome[inputs.rollout]
+    returns: FloatArray = powers[inputs.batch.remaining]
+    returns *= inputs.outcome[inputs.rollout]
+    return returns
 
 
 def incomplete(inputs: Inputs, column: FloatArray) -> BoolArray:

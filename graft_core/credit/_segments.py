@@ -58,9 +58,13 @@ def normalise_nodes(x: FloatArray, node: IntArray, n_nodes: int, mode: str, eps:
     """
     if mode == "none":
         return x
-    single = counts(node, n_nodes)[node] == 1
+    single = np.flatnonzero((counts(node, n_nodes) == 1)[node])
+    alone = x[single]
     if mode == "mean":
-        return np.where(single, x, centre(x, node, n_nodes))
-    size = np.abs(x)
-    alone = np.where(size <= SIGN_TOLERANCE, 0.0, x / (size + eps) if eps > 0 else np.sign(x))
-    return np.where(single, alone, standardise(x, node, n_nodes, eps, ddof))
+        scaled = centre(x, node, n_nodes)
+    else:
+        scaled = standardise(x, node, n_nodes, eps, ddof)
+        size = np.abs(alone)
+        alone = np.where(size <= SIGN_TOLERANCE, 0.0, np.divide(alone, size + eps, where=size > 0, out=np.zeros_like(alone)))
+    scaled[single] = alone
+    return scaled

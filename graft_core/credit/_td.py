@@ -14,10 +14,12 @@ from graft_core.values.solve import edge_rewards, edge_weights, sums
 def residuals(inputs: Inputs) -> FloatArray:
     """A_t = [r_t +] gamma V(phi(s_{t+1})) - V(phi(s_t)) of every step; NaN where the rollout's outcome is unknown."""
     graph, values = inputs.graph, inputs.values
-    td = values.gamma * values.v[graph.dst] - values.v[graph.src]
+    td = values.v[graph.dst]
+    td *= values.gamma
+    td -= values.v[graph.src]
     if values.rewards == "dense":
-        td = td + inputs.batch.reward
-    return np.where(inputs.known, td, np.nan)
+        td += inputs.batch.reward
+    return td if isinstance(inputs.known_steps, slice) else np.where(inputs.known, td, np.nan)
 
 
 def edge_residuals(inputs: Inputs) -> FloatArray:
@@ -33,17 +35,16 @@ def per_action(inputs: Inputs, credit: FloatArray) -> FloatArray:
         return credit
     known = inputs.known_steps
     mean = seg.means(credit[known], inputs.graph.pair[known], inputs.graph.n_pairs)
-    return np.where(inputs.known, mean[inputs.graph.pair], np.nan)
+    return inputs.spread(mean[inputs.graph.pair[known]])
 
 
 def normalised(inputs: Inputs, credit: FloatArray) -> FloatArray:
     """Eq. 11 over the known step instances of each node, where `normalise` asks for it."""
     known, node = inputs.known_steps, inputs.graph.src
-    out = np.full(credit.size, np.nan)
-    out[known] = seg.normalise_nodes(
+    scaled = seg.normalise_nodes(
         credit[known], node[known], inputs.graph.n_nodes, inputs["normalise"], inputs["eps"], inputs["ddof"]
     )
-    return out
+    return inputs.spread(scaled)
 
 
 def path_gae(inputs: Inputs) -> FloatArray:

@@ -16,10 +16,6 @@ from graft_core.rollouts import BoolArray, FloatArray, IntArray, RolloutBatch
 from graft_core.values import Values, solve_values
 
 
-class CreditWarning(UserWarning):
-    """Something was assumed for want of data; the credit is defined all the same."""
-
-
 @dataclass(frozen=True, eq=False)
 class Inputs:
     """What an estimator computes from. All per-step arrays are in path order; credits are returned in path order.
@@ -69,6 +65,14 @@ class Inputs:
     def known_steps(self) -> Any:
         """What selects the steps of known outcome from a per-step array: a slice where that is all of them."""
         return slice(None) if self.known.all() else np.flatnonzero(self.known)
+
+    def spread(self, credit: FloatArray) -> FloatArray:
+        """One number per known step, put where these steps stand; NaN elsewhere. float64[n_steps]."""
+        if isinstance(self.known_steps, slice):
+            return credit
+        out = np.full(self.known.size, np.nan)
+        out[self.known_steps] = credit
+        return out
 
     @property
     def rollout(self) -> IntArray:
@@ -133,7 +137,7 @@ def estimator(
     """
 
     def register(apply: Callable[[Inputs], FloatArray]) -> Callable[[Inputs], FloatArray]:
-        if not _ours(apply):
+        if not ours(apply):
             _refuse_taken(name)
         own = tuple(options)
         if all(option.name != CLIP.name for option in own):
@@ -145,7 +149,8 @@ def estimator(
     return register
 
 
-def _ours(apply: Callable[[Inputs], FloatArray]) -> bool:
+def ours(apply: Callable[[Inputs], FloatArray]) -> bool:
+    """Whether an estimator is one of the library's own."""
     return apply.__module__.startswith("graft_core.credit.")
 
 
@@ -154,7 +159,7 @@ def _refuse_taken(name: str) -> None:
     from graft_core.credit.estimate import estimators
 
     known = estimators().get(name)
-    if known is not None and _ours(known.apply):
+    if known is not None and ours(known.apply):
         raise UsageError(f"an estimator called {name!r} is there already; choose another name")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graft_core.credit.base import REGISTERED, Estimator, Inputs
+from graft_core.credit.base import REGISTERED, Estimator, Inputs, ours
 from graft_core.errors import GraftError, NotComputableError, UsageError
 from graft_core.graph import TrajectoryGraph, build_graph
 from graft_core.options import VALUE_OPTIONS
@@ -120,8 +120,11 @@ def estimate(
         value_options,
         values,
     )
-    credit = np.array(wanted.apply(inputs), dtype=np.float64)
-    credit[~batch.step_known] = np.nan
+    credit = wanted.apply(inputs)
+    if not (ours(wanted.apply) and credit.flags.writeable and credit.base is None):
+        credit = np.array(credit, dtype=np.float64)  # what we write into must be nobody's
+    if not isinstance(inputs.known_steps, slice):
+        credit[~batch.step_known] = np.nan
     if resolved.get("clip") is not None:
         np.clip(credit, -resolved["clip"], resolved["clip"], out=credit)
     rows: FloatArray = batch.to_rows(credit)

@@ -13,10 +13,10 @@ import warnings
 import numpy as np
 
 from graft_core.credit._returns import incomplete
-from graft_core.credit.base import CreditWarning, Inputs, estimator
+from graft_core.credit.base import Inputs, estimator
 from graft_core.options import GAMMA, LAM
 from graft_core.rollouts import FloatArray
-from graft_core.values.solve import require_rewards
+from graft_core.values.system import DataWarning, require_rewards
 
 
 def beyond_the_end(inputs: Inputs) -> FloatArray:
@@ -29,7 +29,7 @@ def beyond_the_end(inputs: Inputs) -> FloatArray:
         warnings.warn(
             f"gae_critic: {int(unsaid.sum())} of {batch.n_rollouts} rollouts say neither that they terminated nor what "
             "value they were cut off at (truncated with final_value); 0 is taken",
-            CreditWarning,
+            DataWarning,
             stacklevel=2,
         )
     return np.where(cut & ~np.isnan(final), final, 0.0)

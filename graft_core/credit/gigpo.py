@@ -9,8 +9,6 @@ for A^E; unknown outcome -> NaN. The public program takes mean and std over step
 
 from __future__ import annotations
 
-import numpy as np
-
 from graft_core.credit import _segments as seg
 from graft_core.credit._episode import EPISODE_OPTIONS, episode
 from graft_core.credit._penalty import penalised
@@ -31,7 +29,7 @@ from graft_core.rollouts import FloatArray
 )
 def gigpo(inputs: Inputs) -> FloatArray:
     known, node = inputs.known_steps, inputs.graph.src
-    step_part = np.full(inputs.batch.n_steps, np.nan)
     returns = penalised(inputs, returns_to_go(inputs))
-    step_part[known] = seg.standardise(returns[known], node[known], inputs.graph.n_nodes, inputs["eps"], inputs["ddof"])
-    return episode(inputs) + inputs["omega"] * step_part
+    step_part = seg.standardise(returns[known], node[known], inputs.graph.n_nodes, inputs["eps"], inputs["ddof"])
+    step_part *= inputs["omega"]
+    return episode(inputs) + inputs.spread(step_part)

@@ -10,8 +10,6 @@ Degenerate cases: no success in the group -> all d equal, A^G = 0; a node with o
 
 from __future__ import annotations
 
-import numpy as np
-
 from graft_core.credit import _segments as seg
 from graft_core.credit._episode import EPISODE_OPTIONS, episode
 from graft_core.credit._hops import hops
@@ -37,6 +35,5 @@ SHRINK = Option(
 def graphgpo(inputs: Inputs) -> FloatArray:
     graph, known = inputs.graph, inputs.known_steps
     worth = penalised(inputs, SUCCESS_REWARD * inputs["omega"] ** hops(inputs).after(inputs))
-    step_part = np.full(inputs.batch.n_steps, np.nan)
-    step_part[known] = seg.standardise(worth[known], graph.src[known], graph.n_nodes, inputs["eps"], inputs["ddof"])
-    return episode(inputs) + step_part
+    step_part = seg.standardise(worth[known], graph.src[known], graph.n_nodes, inputs["eps"], inputs["ddof"])
+    return episode(inputs) + inputs.spread(step_part)

@@ -8,8 +8,6 @@ Degenerate cases: a rank that one rollout reaches, or equal outcomes there (rang
 
 from __future__ import annotations
 
-import numpy as np
-
 from graft_core.credit import _segments as seg
 from graft_core.credit._returns import remaining_rewards
 from graft_core.credit.base import Inputs, estimator
@@ -31,6 +29,4 @@ def grpo_step_index(inputs: Inputs) -> FloatArray:
     earned = remaining_rewards(inputs, 1.0) if inputs.dense else inputs.outcome[inputs.rollout]
     width = int(batch.lengths.max(initial=0)) + 1
     peers = (batch.group[inputs.rollout] * width + batch.rank)[known]
-    credit = np.full(batch.n_steps, np.nan)
-    credit[known] = seg.standardise(earned[known], peers, batch.n_groups * width, inputs["eps"], inputs["ddof"])
-    return credit
+    return inputs.spread(seg.standardise(earned[known], peers, batch.n_groups * width, inputs["eps"], inputs["ddof"]))

@@ -35,6 +35,8 @@ ALPHA = Option("alpha", 1.0, "long histories weigh (k + 1)^alpha", "weight of lo
     rank=22,
 )
 def hgpo(inputs: Inputs) -> FloatArray:
+    from graft_core.credit._kernels import add_items, one_further_back
+
     batch, node = inputs.batch, inputs.graph.src
     returns = penalised(inputs, returns_to_go(inputs))
     at = np.flatnonzero(inputs.known)
@@ -42,16 +44,12 @@ def hgpo(inputs: Inputs) -> FloatArray:
     total, weights = np.zeros(batch.n_steps), np.zeros(batch.n_steps)
     for level in range(1, inputs["k"] + 2):
         if level > 1:
-            joins = batch.rank[at] >= level - 1
-            at = at[joins]
-            history, lefts, _ = sorted_pairs(history[joins], node[at - level + 1], n_codes, inputs.graph.n_nodes)
+            at, history, further = one_further_back(at, history, batch.rank, node, level)
+            history, lefts, _ = sorted_pairs(history, further, n_codes, inputs.graph.n_nodes)
             n_codes = lefts.size
         if not at.size:
             break
         item = seg.standardise(returns[at], history, n_codes, inputs["eps"], inputs["ddof"])
-        counts = np.abs(item) > COUNTS
-        weight = (level + 1.0) ** inputs["alpha"]
-        total[at] += np.where(counts, weight * item, 0.0)
-        weights[at] += np.where(counts, weight, 0.0)
-    credit = np.divide(total, weights + inputs["eps"], out=np.zeros(batch.n_steps), where=weights > 0)
+        add_items(at, item, COUNTS, (level + 1.0) ** inputs["alpha"], total, weights)
+    credit = np.divide(total, weights + inputs["eps"], out=total, where=weights > 0)
     return np.where(inputs.known, credit, np.nan)

@@ -35,6 +35,5 @@ def rewardflow(inputs: Inputs) -> FloatArray:
 
     found = hops(inputs)
     gain = value(found.ahead) - value(found.here)
-    step_part = np.full(inputs.batch.n_steps, np.nan)
-    step_part[known] = seg.standardise(gain[known], graph.src[known], graph.n_nodes, inputs["eps"], inputs["ddof"])
-    return episode(inputs) + step_part
+    step_part = seg.standardise(gain[known], graph.src[known], graph.n_nodes, inputs["eps"], inputs["ddof"])
+    return episode(inputs) + inputs.spread(step_part)

@@ -30,6 +30,5 @@ def rtmc(inputs: Inputs) -> FloatArray:
     returns, node, pair = returns_to_go(inputs)[known], graph.src[known], graph.pair[known]
     of_action = seg.means(returns, pair, graph.n_pairs)[pair]
     of_node = seg.means(returns, node, graph.n_nodes)[node]
-    credit = np.full(inputs.batch.n_steps, np.nan)
-    credit[known] = np.where(seg.flat(returns, node, graph.n_nodes)[node], 0.0, of_action - of_node)
-    return credit
+    still = seg.flat(returns, node, graph.n_nodes)[node]
+    return inputs.spread(np.where(still, 0.0, of_action - of_node))

@@ -7,8 +7,6 @@ Degenerate cases: a transition taken once keeps GRPO's credit; equal outcomes ->
 
 from __future__ import annotations
 
-import numpy as np
-
 from graft_core.credit import _segments as seg
 from graft_core.credit._episode import EPISODE_OPTIONS, episode
 from graft_core.credit.base import Inputs, estimator
@@ -26,4 +24,4 @@ from graft_core.rollouts import FloatArray
 def salt(inputs: Inputs) -> FloatArray:
     known, graph = inputs.known_steps, inputs.split_graph
     mean = seg.means(episode(inputs)[known], graph.edge[known], graph.n_edges)
-    return np.where(inputs.known, mean[graph.edge], np.nan)
+    return inputs.spread(mean[graph.edge[known]])

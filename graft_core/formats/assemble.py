@@ -129,7 +129,9 @@ def _tables(a: Assembly, rollout_columns: dict[str, Any], kept: Kept, name: str)
     """The three tables, with only the texts that are still used."""
     first = checks.first_row(a.roll, a.roll >= 0, a.n)[kept.rollout]
     renumber = np.cumsum(kept.rollout) - 1
-    take = np.flatnonzero(a.is_step & kept.row)
+    rows = np.flatnonzero(a.is_step & kept.row)
+    whole = len(rows) == a.rows.n_rows
+    take = slice(None) if whole else rows  # nothing to copy where every row is kept
     steps: dict[str, Any] = {
         "rollout": renumber[a.roll[take]].astype(np.int32),
         "step": a.step[take].astype(np.int32),
@@ -138,7 +140,7 @@ def _tables(a: Assembly, rollout_columns: dict[str, Any], kept: Kept, name: str)
     }
     for field in ("tokens", "metadata", "admissible"):
         if a.get(field) is not None:
-            steps[field] = a.get(field).take(pa.array(take))
+            steps[field] = a.get(field) if whole else a.get(field).take(pa.array(rows))
     ids = {field: a.get(field)[take] for field in STEP_TEXTS}
     ids |= {field: rollout_columns[field][kept.rollout] for field in ("final_observation", "final_state")}
     texts, renumbered, steps_admissible = _used_texts(a.texts, ids, steps.get("admissible"))
@@ -149,7 +151,7 @@ def _tables(a: Assembly, rollout_columns: dict[str, Any], kept: Kept, name: str)
     rollouts |= {field: _ids(renumbered[field]) for field in ("final_observation", "final_state")}
     return RolloutBatch(
         table_from_columns(rollouts, ROLLOUT_SCHEMA, len(first)),
-        table_from_columns(steps, STEP_SCHEMA, len(take)),
+        table_from_columns(steps, STEP_SCHEMA, len(rows)),
         table_from_columns({"id": np.arange(len(texts), dtype=np.int32), "text": texts}, TEXT_SCHEMA, len(texts)),
         name,
     )

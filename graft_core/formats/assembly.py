@@ -81,10 +81,12 @@ def prepare(rows: Rows) -> Assembly:
 
 def _one_pool(rows: Rows, columns: dict[str, Any]) -> pa.Array:
     """Make texts unique over all pools and renumber the text columns (in place) accordingly."""
-    texts = rows.all_texts()
-    if not rows.arrow_pools:
-        return texts
-    encoded = texts.dictionary_encode()
+    filled = [pool for pool in rows.arrow_pools if len(pool)]
+    if not filled:
+        return rows.all_texts()
+    if len(filled) == 1 and not rows.pools.texts:
+        return filled[0].cast(pa.large_string())  # every pool holds each of its texts once
+    encoded = rows.all_texts().dictionary_encode()
     remap = np.append(np.asarray(encoded.indices, dtype=np.int32), np.int32(-1))
     for spec in ALL_FIELDS:
         column = columns.get(spec.name)

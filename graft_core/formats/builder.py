@@ -9,7 +9,7 @@ from graft_core.formats.assemble import assemble
 from graft_core.formats.assembly import Kept
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import RECORD_BITS, Rows
-from graft_core.formats.source import Source
+from graft_core.formats.source import SEVERAL_ROWS, Source
 from graft_core.rollouts import LoadReport, Rejection, RolloutBatch
 
 SHOWN_REASONS = 3
@@ -27,6 +27,9 @@ def build(
         rows.start(source, reader.name, reader.unit)
         if source.head.cleaned:
             rows.warn("surrogates_replaced", "broken characters were escaped", source.name)
+        if source.head.repeated:
+            sentence = "an object of the file has a key twice; the last value was used"
+            rows.warn("keys_repeated", sentence, source.name, source.head.repeated)
         try:
             reader.read(source, rows)
         except InputError as error:
@@ -35,7 +38,7 @@ def build(
             rows.warn("file_skipped", "no reader knows a file of the directory, or it could not be used", source.name)
             notes = (*notes, str(error))
     batch, kept = assemble(rows, name)
-    report = make_report(rows, kept, notes)
+    report = make_report(rows, kept, (*notes, *rows.notes))
     if batch.n_rollouts == 0 and report.rejected:
         reasons = "; ".join(f"{r.where}: {r.reason}" for r in report.rejections[:SHOWN_REASONS])
         more = f" (and {report.rejected - SHOWN_REASONS} more records)" if report.rejected > SHOWN_REASONS else ""
@@ -47,7 +50,7 @@ def make_report(rows: Rows, kept: Kept, notes: tuple[str, ...]) -> LoadReport:
     """Count records: the rows' distinct (file, record) pairs and those that could not be read at all."""
     file, record = rows.places()
     key = file.astype(np.int64) << RECORD_BITS | record
-    by_item = any(f.unit == "item" for f in rows.files)
+    by_item = any(f.unit in SEVERAL_ROWS for f in rows.files)
     records = len(np.unique(key)) if by_item else len(key)
     accepted_keys = np.unique(key[kept.row]) if by_item or rows.repaired else key[kept.row]
     accepted = len(accepted_keys)

@@ -54,6 +54,14 @@ def without_collection() -> Iterator[None]:
 
 def read_lines(source: Source, rows: Rows, first: int, lines: list[bytes]) -> None:
     """Read some lines of a canonical file; `first` is the number of the first."""
+    values, numbers = parse_lines(rows, first, lines)
+    if first == 1 and values and HEADER_KEY in values[0]:
+        check_version(source, values[0][HEADER_KEY])
+    rows.add_foreign(values, numbers)
+
+
+def parse_lines(rows: Rows, first: int, lines: list[bytes]) -> tuple[list[Any], list[int] | range]:
+    """The objects of some lines and their line numbers; lines that are none are rejected, blank ones passed over."""
     import orjson
 
     try:
@@ -63,9 +71,7 @@ def read_lines(source: Source, rows: Rows, first: int, lines: list[bytes]) -> No
         values, numbers = _one_by_one(rows, first, lines)
     if set(map(type, values)) - {dict}:
         values, numbers = _objects(rows, values, numbers)
-    if first == 1 and values and HEADER_KEY in values[0]:
-        check_version(source, values[0][HEADER_KEY])
-    rows.add_foreign(values, numbers)
+    return values, numbers
 
 
 def _one_by_one(rows: Rows, first: int, lines: list[bytes]) -> tuple[list[Any], list[int]]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graft_core.errors import InputError
+from graft_core.formats.assembly import map_lists
 from graft_core.formats.columns import LARGEST_COUNT, NO_COUNT, Issues, Pools, from_values, intern, json_text
 from graft_core.formats.fields import FIELDS, Field, Plan, likeness
 from graft_core.formats.jsonio import clean_text, dumps, is_json
@@ -82,13 +83,19 @@ def add_table(table: pa.Table, rows: Rows) -> None:
             column = table.column(spec.name)
             if column.null_count < n:
                 columns[spec.name] = _column(spec, column, rows.pools, texts, issues)
+    pool, number_of = texts.distinct()
+    for spec in FIELDS:
+        if spec.name in columns and spec.kind == "text":
+            columns[spec.name] = number_of[columns[spec.name]]
+        elif spec.name in columns and spec.kind == "texts":
+            columns[spec.name] = map_lists(pa.chunked_array([columns[spec.name]]), number_of).chunk(0)
     said = np.full(n, "outcome" in table.column_names, dtype=np.bool_)
-    rows.arrow_pools.append(texts.joined())
+    rows.arrow_pools.append(pool)
     rows.add_block(columns, np.arange(1, n + 1, dtype=np.int64), said, issues, len(rows.arrow_pools))
 
 
 class _Texts:
-    """The distinct texts of the columns of one table, strung together."""
+    """The texts of the columns of one table: a part per column and chunk, made one pool at the end, not copied before."""
 
     def __init__(self) -> None:
         self.parts: list[pa.Array] = []
@@ -101,17 +108,32 @@ class _Texts:
         self.size += len(distinct)
         return first
 
-    def joined(self) -> pa.Array:
-        return pa.concat_arrays(self.parts) if self.parts else pa.array([], pa.large_string())
+    def column(self, column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+        """Keep the texts of a column; returns the number of each row's text (-1 = none)."""
+        if not pa.types.is_dictionary(column.type):
+            column = pa.chunked_array([column.dictionary_encode().combine_chunks()])  # one dictionary for all chunks
+        numbers = [np.zeros(0, np.int32)]
+        for chunk in column.chunks:
+            first = self.add(_valid(chunk.dictionary))
+            indices = pc.fill_null(chunk.indices.cast(pa.int32()), -1).to_numpy(zero_copy_only=False)
+            numbers.append(np.where(indices >= 0, indices + np.int32(first), np.int32(-1)))
+        return np.concatenate(numbers)
+
+    def distinct(self) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+        """Every text once, and where each kept number stands among them (-1 stays)."""
+        if not self.parts:
+            return pa.array([], pa.large_string()), np.full(1, -1, np.int32)
+        every = [pa.DictionaryArray.from_arrays(pa.array(np.arange(len(p), dtype=np.int32)), p) for p in self.parts]
+        chunks = pa.chunked_array(every).unify_dictionaries().chunks
+        number_of = np.concatenate([*(chunk.indices.to_numpy() for chunk in chunks), np.full(1, -1, np.int32)])
+        return chunks[0].dictionary, number_of
 
 
 def _column(spec: Field, column: pa.ChunkedArray, pools: Pools, texts: _Texts, issues: Issues) -> Any:
     """One column of canonical rows from an Arrow column; odd types go through their Python values."""
     kind, plain = spec.kind, column.type
     if kind == "text":
-        indices, distinct = _encoded(_as_texts(column))
-        first = texts.add(distinct)
-        return np.where(indices >= 0, indices + first, -1).astype(np.int32)
+        return texts.column(_as_texts(column))
     if kind == "key" and _is_text(plain):
         indices, distinct = _encoded(column)
         codes = np.append(intern(pools.keys, distinct.to_pylist()), np.int32(-1))

@@ -9,33 +9,69 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+import re
+from collections.abc import Callable
+from typing import Any, Final
 
+from graft_core.formats._tags import executed
 from graft_core.formats.jsonio import dumps
 
 Message = dict[str, Any]
+MEDIA: Final = ("image", "audio", "video")
+THOUGHTS: Final = frozenset({"reasoning", "thinking", "redacted_thinking"})
+DATA_ADDRESS: Final = re.compile(r"data:(image|audio|video)/[\w.+-]{1,40};base64,([A-Za-z0-9+/=_-]{16,})")
 
 
-def content_text(content: Any) -> str:
-    """The text of a message's content: a string, null, or a list of parts; images become [image <hash>]."""
+def content_text(content: Any, thoughts: bool = True) -> str:
+    """The text of a message's content: a string, null, or a list of parts; images become [image <hash>].
+
+    Without `thoughts` parts that hold reasoning are left out.
+    """
     if content is None:
         return ""
     if isinstance(content, str):
-        return content
+        return without_data(content)
     if isinstance(content, list):
-        return "\n".join(_part(part) for part in content)
+        parts = content if thoughts else [part for part in content if not _is_thought(part)]
+        return "\n".join(_part(part) for part in parts)
     return dumps(content, sort=True)
+
+
+def _is_thought(part: Any) -> bool:
+    return isinstance(part, dict) and str(part.get("type")) in THOUGHTS
 
 
 def _part(part: Any) -> str:
     if isinstance(part, str):
-        return part
-    if isinstance(part, dict):
-        if isinstance(part.get("text"), str):
-            return str(part["text"])
-        if "image" in str(part.get("type", "")):
-            return f"[image {hashlib.sha1(dumps(part, sort=True).encode()).hexdigest()[:12]}]"
-    return dumps(part, sort=True)
+        return without_data(part)
+    if not isinstance(part, dict):
+        return dumps(part, sort=True)
+    for key in ("text", "reasoning", "thinking", "refusal"):
+        if isinstance(part.get(key), str):
+            return without_data(part[key])
+    kind = next((k for k in MEDIA if k in str(part.get("type", ""))), None)
+    return media_mark(kind, part) if kind else dumps(part, sort=True)
+
+
+def media_mark(kind: str, part: dict[str, Any]) -> str:
+    """[image <hash>]: the hash is that of the data (or of its address), however the part names it."""
+    held: Any = part
+    for key in (f"{part.get('type')}", f"{kind}_url", kind, "source", "url", "data"):
+        if isinstance(held, dict) and key in held and key != "type":
+            held = held[key]
+    text = held if isinstance(held, str) else dumps(held, sort=True)
+    return f"[{kind} {_hash(text.rpartition(';base64,')[2])}]"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha1(text.encode("utf-8", "backslashreplace")).hexdigest()[:12]
+
+
+def without_data(text: str) -> str:
+    """The text with pictures and sounds that are written into it (data: addresses) replaced by [image <hash>]."""
+    if ";base64," not in text:
+        return text
+    return DATA_ADDRESS.sub(lambda found: f"[{found[1]} {_hash(found[2])}]", text)
 
 
 def canonical_arguments(arguments: Any) -> str:
@@ -65,25 +101,34 @@ def tool_calls(message: Message) -> list[tuple[str, Any]]:
 
 
 def action_of(message: Message) -> tuple[str, str]:
-    """(executed action, everything said) of one assistant message."""
-    text, calls = content_text(message.get("content")), tool_calls(message)
+    """(executed action, everything said) of one assistant message.
+
+    Executed are its tool calls; without any, its text without thoughts (and, where it has action tags, the last of them).
+    """
+    content = message.get("content")
+    text, calls = content_text(content), tool_calls(message)
     if not calls:
-        return text, text
-    executed = "\n".join(f"{name} {canonical_arguments(arguments)}" for name, arguments in calls)
+        return executed(content_text(content, thoughts=False)), text
+    done = "\n".join(f"{name} {canonical_arguments(arguments)}" for name, arguments in calls)
     raw = [f"{name} {a if isinstance(a, str) else dumps(a)}" for name, a in calls]
-    return executed, "\n".join([text, *raw] if text else raw)
+    return done, "\n".join([text, *raw] if text else raw)
 
 
-def chat_steps(messages: list[Message]) -> tuple[list[dict[str, Any]], str | None]:
-    """Canonical step rows (without ids) of a conversation, and what arrived after the last assistant message."""
+def chat_steps(
+    messages: list[Message], action: Callable[[Message], tuple[str, str]] = action_of
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Canonical step rows (without ids) of a conversation, and what arrived after the last assistant message.
+
+    `action` gives (executed action, everything said) of an assistant message.
+    """
     steps: list[dict[str, Any]] = []
     arrived: list[str] = []
     for message in messages:
         role = message.get("role")
         if role == "assistant":
-            action, said = action_of(message)
-            row = {"step": len(steps), "observation": "\n\n".join(arrived), "action": action}
-            if said != action:
+            done, said = action(message)
+            row = {"step": len(steps), "observation": "\n\n".join(arrived), "action": done}
+            if said != done:
                 row["action_text"] = said
             steps.append(row)
             arrived = []

@@ -5,6 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 WARNINGS: Final[dict[str, str]] = {
+    "attachment_missing": "A text refers to an attachment that the file does not hold; the reference was kept as it is.",
+    "file_damaged": "A file is damaged (an archive without its list of members, say); what could be read was read.",
+    "group_from_name": "The file does not name its task; the task was taken from the name of the file, as the program that "
+    "wrote it names its files.",
+    "infrastructure_error": "A rollout was ended by an error of the machinery around it, not by the agent; its outcome is "
+    "unknown, which is not failure.",
+    "keys_repeated": "An object of the file has the same key twice; the last value was used, as JSON readers do.",
+    "score_unreadable": "A score is neither a number nor one of the known words; the outcome is unknown.",
+    "scores_several": "A rollout has several scores; the first is its outcome, all are in its metadata (--success-when can "
+    "name another).",
     "aliases_used": "The file uses other names for the canonical fields; which name was read as which field is listed.",
     "duplicate_rollouts": "Two files hold the same rollout (same ids, same steps, same outcome); both are kept.",
     "file_skipped": "A file of the directory was left out because no reader knows it or it could not be used.",
@@ -21,6 +31,7 @@ WARNINGS: Final[dict[str, str]] = {
     "outcome_partly_null": "Some rows of a rollout say its outcome is unknown and others give it; the value was used.",
     "rollout_ids_renamed": "Two rollouts of one group have the same id (in the file, or since the chosen grouping put them "
     "together); the later was renamed.",
+    "rollout_unfinished": "The recording of a rollout broke off before its end; its outcome is unknown, which is not failure.",
     "rows_differ": "Rows of one rollout name different training steps or task families; the first was used.",
     "step_gap": "The step numbers of a rollout leave some out.",
     "step_missing": "Rows have an action but no step number; they were numbered in the order of the file.",

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graft_core.errors import InputError, UsageError
+from graft_core.formats._shared_ids import shared_ids
 from graft_core.formats.codes import WARNINGS
 from graft_core.rollouts import LoadReport, RolloutBatch, Warning_
 
-CHOICES: Final = "file, task, column:NAME or regex:PATTERN"
+CHOICES: Final = "file, task, column:NAME or regex:PATTERN, or actions (rollouts that share an id in their actions)"
 TASK_COLUMNS: Final = (
     "task",
     "task_id",
@@ -42,7 +43,7 @@ def regroup(batch: RolloutBatch, report: LoadReport, group_by: str | None) -> tu
     """
     if group_by is None:
         return batch, _warn_assumed(batch, report)
-    groups = _groups(batch, group_by)
+    groups = groups_of(batch, group_by)
     missing = [i for i, group in enumerate(groups) if group is None]
     if missing:
         source = batch.rollouts.column("source")[missing[0]].as_py()
@@ -50,16 +51,19 @@ def regroup(batch: RolloutBatch, report: LoadReport, group_by: str | None) -> tu
     return _with_groups(batch, report, [str(group) for group in groups])
 
 
-def _groups(batch: RolloutBatch, group_by: str) -> Groups:
+def groups_of(batch: RolloutBatch, group_by: str) -> Groups:
+    """The group of each rollout by a word of `CHOICES`; None where a rollout gives none."""
     kind, _, argument = group_by.partition(":")
     if group_by == "file":
         return list(_file_labels(batch))
     if group_by == "task":
         return _by_task(batch)
+    if group_by == "actions":
+        return shared_ids(batch, list(_file_labels(batch)))
     if kind == "column" and argument:
         found = column_values(batch, argument)
         if found is None:
-            raise UsageError(f"--group-by {group_by}: no column or metadata key {argument!r}; there are {_names(batch)}")
+            raise UsageError(f"--group-by {group_by}: no column or metadata key {argument!r}; there are {column_names(batch)}")
         return found
     if kind == "regex" and argument:
         return _by_expression(batch, argument)
@@ -68,7 +72,7 @@ def _groups(batch: RolloutBatch, group_by: str) -> Groups:
 
 def _files(batch: RolloutBatch) -> list[str]:
     """The file that each rollout came from, without the place in it."""
-    return [re.sub(r"(:\d+|\[\d+\]|, row \d+)$", "", s or "") for s in batch.rollouts.column("source").to_pylist()]
+    return [re.sub(r"(:\d+|\[[^\[\]]*\]|, row \d+)$", "", s or "") for s in batch.rollouts.column("source").to_pylist()]
 
 
 def _file_labels(batch: RolloutBatch) -> list[str]:
@@ -137,7 +141,7 @@ def column_values(batch: RolloutBatch, name: str) -> Groups | None:
         column = batch.rollouts.column(name)
         if column.null_count < len(column) or not len(column):
             return [_text(batch.text(v) if words and v is not None else v) for v in column.to_pylist()]
-    inside = _metadata(batch.rollouts.column("metadata").to_pylist(), name)
+    inside = metadata_values(batch.rollouts.column("metadata").to_pylist(), name)
     if any(v is not None for v in inside):
         return inside
     rows = _first_rows(batch)
@@ -146,7 +150,7 @@ def column_values(batch: RolloutBatch, name: str) -> Groups | None:
         values = pc.take(batch.steps.column(name), take).to_pylist()
         if any(v is not None for v in values):
             return [_text(batch.text(v) if name in STEP_WORDS and v is not None else v) for v in values]
-    inside = _metadata(pc.take(batch.steps.column("metadata"), take).to_pylist(), name)
+    inside = metadata_values(pc.take(batch.steps.column("metadata"), take).to_pylist(), name)
     return inside if any(v is not None for v in inside) else None
 
 
@@ -158,7 +162,7 @@ def _text(value: Any) -> str | None:
     return json.dumps(value, sort_keys=True, ensure_ascii=False) if isinstance(value, (dict, list, bool)) else str(value)
 
 
-def _metadata(texts: list[str | None], name: str) -> Groups:
+def metadata_values(texts: list[str | None], name: str) -> Groups:
     """The value of a key in each JSON text."""
     out: Groups = []
     for text in texts:
@@ -172,7 +176,7 @@ def _metadata(texts: list[str | None], name: str) -> Groups:
     return out
 
 
-def _names(batch: RolloutBatch) -> str:
+def column_names(batch: RolloutBatch) -> str:
     """Columns that hold something and metadata keys, for a message."""
     names = [n for n in batch.rollouts.column_names if batch.rollouts.column(n).null_count < batch.n_rollouts]
     keys: dict[str, None] = {}

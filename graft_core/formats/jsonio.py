@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import orjson
 
+from graft_core.formats.limits import CHECKED_FOR_REPEATS
+
 TOO_DEEP: Final = '{"left_out":"nested too deeply"}'
 
 
@@ -34,6 +36,24 @@ def _loads_leniently(data: bytes, first_error: str) -> tuple[Any, bool]:
     except ValueError as error:
         raise BadJson(str(error)) from None
     return cleaned, cleaned != value
+
+
+def repeated_keys(data: bytes) -> int:
+    """How many keys stand twice in one object of a JSON text (readers take the last); 0 where it is too long to look."""
+    found = 0
+
+    def pairs(items: list[tuple[str, Any]]) -> int:
+        nonlocal found
+        found += len(items) - len({key for key, _ in items})
+        return 0
+
+    if len(data) > CHECKED_FOR_REPEATS:
+        return 0
+    try:
+        json.loads(data.decode("utf-8", "replace"), object_pairs_hook=pairs, parse_int=len, parse_float=len)
+    except (ValueError, RecursionError):
+        return 0
+    return found
 
 
 def _integer(digits: str) -> int | float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, overload
@@ -13,26 +14,36 @@ from graft_core.formats.grouping import regroup
 from graft_core.formats.registry import Format, detect
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Source
+from graft_core.formats.success import decide, parse_rule
 from graft_core.rollouts import LoadReport, RolloutBatch
 
 AnyPath = str | os.PathLike[str]
 
 
 @overload
-def load(path: AnyPath | Iterable[AnyPath], group_by: str | None = None, report: Literal[False] = False) -> RolloutBatch: ...
+def load(
+    path: AnyPath | Iterable[AnyPath],
+    group_by: str | None = None,
+    report: Literal[False] = False,
+    success_when: str | None = None,
+) -> RolloutBatch: ...
 @overload
 def load(
-    path: AnyPath | Iterable[AnyPath], group_by: str | None = None, *, report: Literal[True]
+    path: AnyPath | Iterable[AnyPath], group_by: str | None = None, *, report: Literal[True], success_when: str | None = None
 ) -> tuple[RolloutBatch, LoadReport]: ...
 def load(
-    path: AnyPath | Iterable[AnyPath], group_by: str | None = None, report: bool = False
+    path: AnyPath | Iterable[AnyPath], group_by: str | None = None, report: bool = False, success_when: str | None = None
 ) -> RolloutBatch | tuple[RolloutBatch, LoadReport]:
     """Load rollouts from a file, a directory (searched recursively), or several of them, as one batch.
 
     The format of each file is detected by its content. `group_by` names what makes a group (the rollouts of one task):
-    "file", "task", "column:NAME" or "regex:PATTERN"; None keeps the file's own groups. With `report=True` also returns
-    the `LoadReport`. Raises `InputError` where nothing can be used, `UsageError` for a bad `group_by`.
+    "file", "task", "column:NAME", "regex:PATTERN" or "actions"; None keeps the file's own groups. `success_when` says which
+    rollouts succeeded: NAME OP NUMBER, such as "reward >= 1", NAME being the outcome, a column or a metadata key; None
+    keeps the file's own flags, else outcome >= 1. With `report=True` also returns the `LoadReport`. Raises `InputError`
+    where nothing can be used, `UsageError` for a bad `group_by` or `success_when`.
     """
+    if success_when is not None:
+        parse_rule(success_when)
     paths = [Path(path)] if isinstance(path, (str, os.PathLike)) else [Path(p) for p in path]
     if not paths:
         raise InputError("no path was given; expected a file or a directory of rollouts")
@@ -41,6 +52,7 @@ def load(
     name = paths[0].name or str(paths[0]) if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more"
     batch, made = build(sources, rows, name, notes)
     batch, made = regroup(batch, made, group_by)
+    batch, made = decide(batch, made, success_when)
     return (batch, made) if report else batch
 
 
@@ -93,8 +105,13 @@ def _walk(path: Path) -> list[tuple[Path, bool]]:
 
 
 def file_labels(files: list[Path]) -> list[str]:
-    """A short, unique name for each file: its stem, with as many parents in front as it takes."""
-    labels = [_stem(file) for file in files]
+    """A short, unique name for each file: its stem, with as many parents in front as it takes.
+
+    Files of one directory that differ only in what follows the stem keep their whole names.
+    """
+    stems = Counter((file.parent, _stem(file)) for file in files)
+    bases = [_stem(file) if stems[file.parent, _stem(file)] == 1 else file.name for file in files]
+    labels = list(bases)
     for depth in range(2, 1 + max((len(f.parts) for f in files), default=0)):
         counts: dict[str, int] = {}
         for label in labels:
@@ -102,8 +119,8 @@ def file_labels(files: list[Path]) -> list[str]:
         if all(n == 1 for n in counts.values()):
             break
         labels = [
-            "/".join([*file.parts[-depth:-1], _stem(file)]) if counts[label] > 1 else label
-            for file, label in zip(files, labels, strict=True)
+            "/".join([*file.parts[-depth:-1], base]) if counts[label] > 1 else label
+            for file, base, label in zip(files, bases, labels, strict=True)
         ]
     return labels
 

@@ -74,6 +74,7 @@ def separate_task_sets(rows: Rows, group: Ints, task_set: Ints) -> None:
     clashing = np.unique(pairs[np.isin(pairs // span, ids[sets > 1])] % span) - 1
     clashing = clashing[clashing >= 0]
     if len(clashing):
+        rows.note(f"{len(clashing)} task sets use the same task ids for different tasks; their names were put in front")
         _prefix(rows, group, task_set, np.isin(task_set, clashing))
 
 

@@ -88,6 +88,7 @@ class Rows:
     n_rows: int = 0
     _plans: dict[tuple[str, ...], Plan] = field(default_factory=dict)
     _warnings: dict[str, list[Any]] = field(default_factory=dict)
+    _notes: dict[str, int] = field(default_factory=dict)
 
     def start(self, source: Source, format_name: str, unit: str = "line") -> None:
         """Begin a file; everything added from now on belongs to it."""
@@ -108,6 +109,14 @@ class Rows:
             raise AssertionError(f"warning code {code!r} is not in formats/codes.py")
         entry = self._warnings.setdefault(code, [sentence, 0, where])
         entry[1] += count
+
+    def note(self, sentence: str, count: int = 1) -> None:
+        """Count one more harmless thing that the report should mention."""
+        self._notes[sentence] = self._notes.get(sentence, 0) + count
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(f"{sentence} ({n}x)" for sentence, n in self._notes.items())
 
     @property
     def warnings(self) -> tuple[Warning_, ...]:

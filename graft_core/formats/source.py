@@ -13,26 +13,32 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from graft_core.errors import InputError
-from graft_core.formats.jsonio import BadJson, loads
+from graft_core.formats.jsonio import BadJson, loads, repeated_keys
+from graft_core.formats.limits import (
+    BLOCK_BYTES,
+    FEWEST_EXPANDED,
+    HEAD_BYTES,
+    LONGEST_FIRST_LINE,
+    LONGEST_LINE,
+    MOST_EXPANSION,
+)
 
-HEAD_BYTES: Final = 1 << 16
-LONGEST_FIRST_LINE: Final = 1 << 26
-BLOCK_BYTES: Final = 1 << 20
-LONGEST_LINE: Final = 1 << 28
-FEWEST_EXPANDED: Final = 1 << 28
-MOST_EXPANSION: Final = 200
 BOMB: Final = "decompresses to far more than text does, so it was not read to its end"
 BOM: Final = b"\xef\xbb\xbf"
 EXPECTED: Final = "expected agent rollouts, such as a canonical step file (JSONL or Parquet)"
 DECOMPRESS_ERRORS: Final = (OSError, EOFError, zlib.error)
+ZIP_STARTS: Final = (b"PK\x03\x04", b"PK\x05\x06")
+SEVERAL_ROWS: Final = frozenset({"item", "record", "file"})
+"""Units of records that hold a whole rollout and so give several rows; the others ("line", "row") give one each."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """What the beginning of a file shows, for detection: `kind` is parquet, jsonl, json or other.
+    """What the beginning of a file shows, for detection: `kind` is parquet, zip, jsonl, json or other.
 
     `records` are the first few JSON objects of a JSONL file, `document` is the whole value of a JSON file, `columns` are
-    the column names of a Parquet file.
+    the column names of a Parquet file, `members` the names in a zip archive. `repeated` counts keys that a JSON document
+    has twice in one object (the later value stands).
     """
 
     kind: str
@@ -41,6 +47,8 @@ class Head:
     columns: tuple[str, ...] = ()
     problem: str = ""
     cleaned: bool = False
+    members: tuple[str, ...] = ()
+    repeated: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,10 +68,18 @@ class Source:
         return str(self.path)
 
     def where(self, record: int, unit: str = "line") -> str:
-        """The place of one record as people read it: file:line, or file[index] for an item of a list."""
+        """The place of one record as people read it: file:line, or file[item] for an item of a list or an archive.
+
+        Items have names where the reader put some into `memo["names"]`, else they are numbered from 0.
+        """
         if unit == "row":
             return f"{self.name}, row {record}"
-        return f"{self.name}:{record}" if unit == "line" else f"{self.name}[{record}]"
+        if unit == "file":
+            return self.name
+        if unit in ("line", "record"):
+            return f"{self.name}:{record}"
+        names = self.memo.get("names", ())
+        return f"{self.name}[{names[record] if record < len(names) else record}]"
 
     def open(self) -> BinaryIO:
         """The file's bytes, decompressed."""
@@ -85,6 +101,7 @@ class Source:
                 start = stream.read(HEAD_BYTES)
                 if b"\n" not in start and start[:1] == b"{":
                     start += stream.readline(LONGEST_FIRST_LINE)
+                self.memo["whole"] = not stream.read(1)
                 return start
         except DECOMPRESS_ERRORS as error:
             raise InputError(f"{self.name}: cannot be read ({error})") from error
@@ -107,18 +124,23 @@ class Source:
         refuse_useless(self)
         if self.start[:4] == b"PAR1":
             return Head("parquet", columns=parquet_columns(self))
+        if self.start[:4] in ZIP_STARTS:
+            from graft_core.formats._zip import open_archive
+
+            return Head("zip", members=tuple(open_archive(self).names))
         if self.start.lstrip(BOM + b" \t\r\n")[:1] not in (b"{", b"["):
             records = self._first_records()
             return Head("jsonl", records) if records else Head("other")
         first = self._first_records(limit=1)
         if first:
             lines = [line for line in self.start.split(b"\n", 2)[:2] if line.strip()]
-            if len(lines) > 1 or len(self.start) >= HEAD_BYTES:
+            if len(lines) > 1 or not self.memo["whole"]:
                 return Head("jsonl", self._first_records())
-            return Head("jsonl", first, document=first[0])
+            return Head("jsonl", first, document=first[0], repeated=repeated_keys(self.start.removeprefix(BOM)))
         try:
-            value, cleaned = loads(self.read_all().removeprefix(BOM))
-            return Head("json", document=value, cleaned=cleaned)
+            data = self.read_all().removeprefix(BOM)
+            value, cleaned = loads(data)
+            return Head("json", document=value, cleaned=cleaned, repeated=repeated_keys(data))
         except BadJson as error:
             records = self._first_records(limit=20, skip_bad=True)
             return Head("jsonl", records) if records else Head("other", problem=str(error))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from graft_core.formats import checks
 from graft_core.formats.assembly import Assembly, Kept
+from graft_core.formats.source import SEVERAL_ROWS
 from graft_core.rollouts import Rejection
 
 Ints = npt.NDArray[np.int64]
@@ -31,7 +32,7 @@ def reject_bad(a: Assembly) -> None:
         return
     sizes = np.bincount(a.roll[a.roll >= 0], minlength=a.n)
     for rollout, (row, reason) in sorted(a.bad.reasons.items(), key=lambda item: item[1][0]):
-        by_line = a.rows.files[int(a.file[row])].unit != "item"
+        by_line = a.rows.files[int(a.file[row])].unit not in SEVERAL_ROWS
         a.rows.list_rejection(Rejection(a.place(row), f"{_identity(a, row)}: {reason}", int(sizes[rollout]) if by_line else 1))
 
 
@@ -49,7 +50,7 @@ def warn_flagged(a: Assembly, kept: Kept) -> None:
 
 
 def warn_duplicates(a: Assembly, path: checks.Path, kept: Kept) -> None:
-    """Say where files that use the same ids also hold the same steps: probably one run written twice.
+    """Say where files that use the same ids also hold the same steps and say the same of them: one run written twice.
 
     Short rollouts can be equal by chance, so it takes half of those whose ids were used again.
     """
@@ -59,11 +60,11 @@ def warn_duplicates(a: Assembly, path: checks.Path, kept: Kept) -> None:
     content = checks.content_hash(path, numbers, a.n)
     first = checks.first_row(a.roll, kept.row & (a.reused[: len(a.roll)] >= 0), a.n)
     rollouts = np.flatnonzero(first >= 0)
-    seen: dict[tuple[int, int], int] = {}
+    seen: dict[tuple[int, int, str], int] = {}
     doubles, again = [], 0
     said_before: set[int] = set()
     for rollout, said in zip(rollouts.tolist(), a.reused[first[rollouts]].tolist(), strict=True):
-        key = (said, int(content[rollout]))
+        key = (said, int(content[rollout]), _declared(a, int(first[rollout])))
         again += said in said_before
         said_before.add(said)
         if seen.setdefault(key, rollout) != rollout:
@@ -71,6 +72,13 @@ def warn_duplicates(a: Assembly, path: checks.Path, kept: Kept) -> None:
     if doubles and len(doubles) >= DOUBLE_SHARE * again:
         sentence = "files hold the same rollouts under the same ids; all were kept"
         a.rows.warn("duplicate_rollouts", sentence, a.place(int(first[doubles[0]])), len(doubles))
+
+
+def _declared(a: Assembly, row: int) -> str:
+    """What the first row of a rollout says of it as a whole, for comparing."""
+    metadata = a.get("metadata")
+    text = metadata[row].as_py() if metadata is not None and not a.is_step[row] else None
+    return f"{float(a.get('outcome')[row])!r} {text}"
 
 
 def warn_steps(a: Assembly, path: checks.Path, kept: Kept) -> None:

@@ -9,17 +9,14 @@ trainer's own; other numbers of a step go to its metadata.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
+from graft_core.formats._tags import parsed_action
 from graft_core.formats.order import Doubts, order_doubts
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
 
-CLOSED: Final = re.compile(r"<action>((?:(?!<action>).)*?)</action>", re.DOTALL)
-OPENED: Final = "<action>"
-THOUGHT_END: Final = "</think>"
 FIELDS: Final = {"step", "observation", "action", "advantage", "step_reward"}
 SAYS: Final = {"traj_id", "n_steps", "success", "episode_reward", "steps"}
 
@@ -31,20 +28,6 @@ def detect(head: Head) -> int:
         return 0
     items = document["trajectories"][:20]
     return 2 if any(isinstance(i, dict) and isinstance(i.get("steps"), list) and "traj_id" in i for i in items) else 0
-
-
-def parsed_action(text: str) -> str:
-    """What the environment executed: the text in the last <action>...</action>.
-
-    Without a closed tag: what follows the last opened one; without any: what follows the last </think>; else all of it.
-    """
-    closed = CLOSED.findall(text)
-    if closed:
-        return str(closed[-1]).strip()
-    if OPENED in text:
-        return text.rpartition(OPENED)[2].strip()
-    after = text.rpartition(THOUGHT_END)[2].removesuffix("</action>").strip()
-    return after or text.strip()
 
 
 def read(source: Source, rows: Rows) -> None:

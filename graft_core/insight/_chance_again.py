@@ -9,11 +9,12 @@ import numpy as np
 
 from graft_core.constants import NO_TEXT, SIGN_TOLERANCE
 from graft_core.credit.estimate import estimators, graph_of
+from graft_core.errors import InputError
 from graft_core.graph import TrajectoryGraph, _ends, sorted_factorise
 from graft_core.insight._chance_deal import Block, Deal, Progress
 from graft_core.rollouts import FloatArray, IntArray, RolloutBatch
 from graft_core.settings import Settings
-from graft_core.states.base import factorise
+from graft_core.states.base import factorise, pair_codes
 
 INDEPENDENT = (
     "known", "group_ids", "group", "rollout_ids", "truncated", "terminated", "final_observation", "final_state", "lengths",
@@ -58,17 +59,49 @@ def credit_again(
     return credit
 
 
-def block_of(batch: RolloutBatch, credit: FloatArray) -> Block:
-    """Classes of steps of one group whose credits agree (to 1e-9) under every deal."""
+def clearness(batch: RolloutBatch, settings: Settings, dealt: Deal) -> FloatArray | None:
+    """Graph TD of every step in standard errors under every deal, on the graph of the settings; None where none is used.
+
+    float64[n_steps, S + 1]. gamma and `per` as the estimator has them. Values by maximum have no such error: those by
+    visits stand in.
+    """
+    from graft_core.insight._chance_td import td_blocks
+
+    if estimators()[settings.estimator].uses != "graph":
+        return None
+    own = settings.resolved(settings.estimator)
+    td = replace(
+        settings, estimator="graft_td", solver="direct", weighting=settings.weighting.replace("max", "visits")
+    ).with_options(gamma=own.get("gamma", 0.99), per=own.get("per", "transition"))
+    clear = np.zeros((batch.n_steps, dealt.columns))
+    try:
+        blocks = list(td_blocks(batch, td, dealt))
+    except InputError:  # gamma 1 may have no values where the estimator, which needs none, has credits
+        blocks = list(td_blocks(batch, td.with_options(gamma=0.99), dealt))
+    for block in blocks:
+        assert block.clear is not None
+        clear[block.steps] = block.of_steps(block.clear)
+    return clear
+
+
+def block_of(batch: RolloutBatch, credit: FloatArray, clear: FloatArray | None) -> Block:
+    """Classes of steps of one group whose credits, and how clear they are, agree (to 1e-9) under every deal."""
     steps = np.flatnonzero(~np.isnan(credit).any(axis=1))
-    # two different rows of numbers have the same random mixture with chance next to nothing
-    mixture = credit[steps] @ np.random.default_rng(0).uniform(0.5, 1.5, credit.shape[1])
-    code = np.round(mixture / (SIGN_TOLERANCE * credit.shape[1])).astype(np.int64)
-    group = batch.group[batch.step_rollout[steps]]
-    cls, distinct = factorise(factorise(code)[0] * batch.n_groups + group)
+    cls = factorise(batch.group[batch.step_rollout[steps]])[0]
+    for rows in (credit, clear):
+        if rows is not None:
+            cls = pair_codes(cls, _code(rows[steps]))
+    cls, distinct = factorise(cls)
     steps, cls = steps[np.argsort(cls, kind="stable")], np.sort(cls)
     starts: IntArray = np.searchsorted(cls, np.arange(distinct.size + 1))
-    return Block(credit[steps[starts[:-1]]], None, steps, starts)
+    first = steps[starts[:-1]]
+    return Block(credit[first], None if clear is None else clear[first], steps, starts)
+
+
+def _code(rows: FloatArray) -> IntArray:
+    """Equal codes for equal rows: two different ones have the same random mixture with chance next to nothing."""
+    mixture = rows @ np.random.default_rng(0).uniform(0.5, 1.5, rows.shape[1])
+    return np.round(mixture / (SIGN_TOLERANCE * rows.shape[1])).astype(np.int64)
 
 
 def _final_key(batch: RolloutBatch, settings: Settings) -> IntArray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -34,19 +33,19 @@ class Deal:
 class Block:
     """Credit of classes of steps: steps of one class have one and the same credit under every deal.
 
-    credit: float64[C, S + 1]. noise: its standard error, same shape, None where no formula is known. steps: path
-    positions sorted by class; those of class c are steps[starts[c]:starts[c + 1]].
+    credit: float64[C, S + 1]. clear: the step's graph TD in standard errors, same shape; None where there is no graph.
+    steps: path positions sorted by class; those of class c are steps[starts[c]:starts[c + 1]]. is_td: credit is graph TD.
     """
 
     credit: FloatArray
-    noise: FloatArray | None
+    clear: FloatArray | None
     steps: IntArray
     starts: IntArray
+    is_td: bool = False
 
-    @cached_property
-    def first(self) -> IntArray:
-        """One step of each class."""
-        return self.steps[self.starts[:-1]]
+    def of_steps(self, of_class: FloatArray) -> FloatArray:
+        """One row per entry of `steps` from one row per class."""
+        return np.repeat(of_class, np.diff(self.starts), axis=0)
 
 
 def deal(batch: RolloutBatch, shuffles: int, seed: int) -> Deal:

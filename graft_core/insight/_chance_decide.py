@@ -1,6 +1,7 @@
 """Which good steps are beyond luck: a false-discovery rate for the list, estimated from the deals themselves.
 
-Every class of steps that is listed (credit > 1e-9, taken by a failed rollout) has a score under every deal. With
+Every class of steps that is listed (credit > 1e-9, taken by a failed rollout) has a score under every deal: how far its
+credit lies from what the deals make of it, or how clear its graph TD is, whichever is less. With
 N_s(x) = listed classes of deal s that score x or more, N_0 of the observed outcomes and the mean over all deals:
 
     q(x) = pi0 * mean_s N_s(x) / N_0(x)        a class is marked where the least q(y), y <= its score, is <= level
@@ -78,16 +79,16 @@ class Tally:
 def scores(block: Block) -> tuple[FloatArray, IntArray]:
     """(score of each class under each deal, how many classes are near 0 under each deal).
 
-    The score is the credit in units of its standard error, where there is one, and also in units of what the deals make
-    of it: the smaller of the two. Classes that no deal moves score 0.
+    The score says how far the credit lies from what the deals make of it (in their standard deviations) and how clear
+    the step's graph TD is (in standard errors): the smaller of the two. Graph TD itself is compared with the deals in
+    standard errors. Classes that no deal moves score 0.
     """
-    x = block.credit
-    if block.noise is not None:
-        x = np.divide(x, block.noise, out=np.zeros_like(x), where=block.noise > 0)
+    x = block.credit if block.clear is None or not block.is_td else block.clear
     spread = x.std(axis=1, keepdims=True)
-    moved = (spread > SIGN_TOLERANCE) & (block.credit.std(axis=1, keepdims=True) > SIGN_TOLERANCE)
-    among = np.divide(x - x.mean(axis=1, keepdims=True), spread, out=np.zeros_like(x), where=moved)
-    score = among if block.noise is None else np.where(moved, np.minimum(x, among), 0.0)
+    moved = (spread > SIGN_TOLERANCE) & (np.ptp(block.credit, axis=1, keepdims=True) > SIGN_TOLERANCE)
+    score = np.divide(x - x.mean(axis=1, keepdims=True), spread, out=np.zeros_like(x), where=moved)
+    if block.clear is not None:
+        score = np.where(moved, np.minimum(score, block.clear), 0.0)
     near = ((np.abs(score) <= NEAR_ZERO) & moved).sum(axis=0)
     return score, near
 

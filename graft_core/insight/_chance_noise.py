@@ -36,6 +36,11 @@ class Classes:
     size: IntArray
 
 
+def in_errors(credit: FloatArray, noise: FloatArray) -> FloatArray:
+    """Credit in standard errors; 0 where the error is 0 (then nothing was to be learnt)."""
+    return np.divide(credit, noise, out=np.zeros_like(credit), where=noise > 0)
+
+
 def squared_range(graph: TrajectoryGraph, part: Part) -> FloatArray:
     """(max - min)^2 of the known outcomes of each group of the part."""
     batch = graph.batch

@@ -20,7 +20,7 @@ from graft_core.errors import InputError
 from graft_core.graph import TrajectoryGraph, sorted_factorise
 from graft_core.insight import _chance_kernels as kernels
 from graft_core.insight._chance_deal import Block, Deal
-from graft_core.insight._chance_noise import LEAST, Classes, action_noise, squared_range, transition_noise
+from graft_core.insight._chance_noise import LEAST, Classes, action_noise, in_errors, squared_range, transition_noise
 from graft_core.rollouts import BoolArray, FloatArray, IntArray, RolloutBatch
 from graft_core.settings import Settings
 from graft_core.states.base import factorise
@@ -155,7 +155,10 @@ def _values(part: Part, prior: float, rollout: IntArray, ends: FloatArray) -> tu
 
 
 def _block(graph: TrajectoryGraph, settings: Settings, ends: FloatArray, part: Part) -> Block:
-    """Credit and noise of each class: an edge to an ordinary node, one last step (it has its own outcome), or a pair."""
+    """Credit of each class, and how clear it is.
+
+    A class is an edge to an ordinary node, one last step (it has its own outcome), or per action a (state, action).
+    """
     steps = part.steps
     rollout = graph.batch.step_rollout[steps]
     part, v = _values(part, settings.prior, rollout, ends)
@@ -172,10 +175,11 @@ def _block(graph: TrajectoryGraph, settings: Settings, ends: FloatArray, part: P
     credit = after - v[classes.src]
     least = LEAST * squared_range(graph, part)
     if settings.resolved("graft_td")["per"] == "transition":
-        noise = transition_noise(part, classes, credit, least)
-        return Block(credit, noise, steps[np.argsort(cls, kind="stable")], bounds_of(cls, credit.shape[0]))
-    pair = factorise(graph.pair[steps[first]])[0]
-    share = classes.size / np.bincount(pair, weights=classes.size)[pair]
-    mean = np.asarray(sparse.csr_array((share, (pair, np.arange(pair.size)))) @ credit)
-    noise = action_noise(part, classes, credit, pair, mean, least)
-    return Block(mean, noise, steps[np.argsort(pair[cls], kind="stable")], bounds_of(pair[cls], mean.shape[0]))
+        clear = in_errors(credit, transition_noise(part, classes, credit, least))
+    else:
+        pair = factorise(graph.pair[steps[first]])[0]
+        share = classes.size / np.bincount(pair, weights=classes.size)[pair]
+        mean = np.asarray(sparse.csr_array((share, (pair, np.arange(pair.size)))) @ credit)
+        clear = in_errors(mean, action_noise(part, classes, credit, pair, mean, least))
+        credit, cls = mean, pair[cls]
+    return Block(credit, clear, steps[np.argsort(cls, kind="stable")], bounds_of(cls, credit.shape[0]), is_td=True)

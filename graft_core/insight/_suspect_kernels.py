@@ -1,4 +1,4 @@
-"""Compiled loops of the test for suspect merges: uniform shuffles of a group, exchanged pieces, re-dealt successors.
+"""Compiled loops of the test for suspect merges: random numbers, uniform shuffles of a group, coverage and its surplus.
 
 A group is `path` (node of every step of every rollout, one after the other) with `offsets` (rollout i stands at
 offsets[i]:offsets[i + 1]) and `ends` (one code per rollout for what it ended in). Random numbers come from a generator of
@@ -18,7 +18,7 @@ State = npt.NDArray[np.uint64]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _below(state: State, n: int) -> int:
+def below(state: State, n: int) -> int:
     """A whole number 0..n - 1; advances the stream."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     x = state[0]
@@ -28,11 +28,20 @@ def _below(state: State, n: int) -> int:
     return int(np.float64(x >> np.uint64(11)) * (1.0 / 9007199254740992.0) * n)
 
 
+@njit(cache=True, nogil=True, inline="always")
+def stream(seed: int, number: int) -> np.uint64:
+    """Where the stream of one node begins."""
+    x = np.uint64(seed) + np.uint64(number + 1) * np.uint64(0xD1B54A32D192ED03)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
 @njit(cache=True, nogil=True)
-def _shuffle(items: Ints, low: int, high: int, state: State) -> None:
+def shuffle(items: Ints, low: int, high: int, state: State) -> None:
     """Put items[low:high] into a random order."""
     for i in range(high - 1, low, -1):
-        j = low + _below(state, i - low + 1)
+        j = low + below(state, i - low + 1)
         items[i], items[j] = items[j], items[i]
 
 
@@ -85,7 +94,7 @@ def reorder(starts: Ints, targets: Ints, state: State) -> None:
             continue
         here = v
         while not done[here]:
-            chosen[here] = starts[here] + _below(state, starts[here + 1] - starts[here])
+            chosen[here] = starts[here] + below(state, starts[here + 1] - starts[here])
             here = targets[chosen[here]]
         here = v
         while not done[here]:
@@ -96,8 +105,8 @@ def reorder(starts: Ints, targets: Ints, state: State) -> None:
         if last >= starts[v]:
             k = chosen[v]
             targets[last], targets[k] = targets[k], targets[last]
-            _shuffle(targets, starts[v], last, state)
-    _shuffle(targets, starts[root], starts[root + 1], state)
+            shuffle(targets, starts[v], last, state)
+    shuffle(targets, starts[root], starts[root + 1], state)
 
 
 @njit(cache=True, nogil=True)
@@ -181,103 +190,17 @@ def simulated_cover(
     for b in range(draws):
         for _ in range(n):
             stamp += 1
-            here = first[_below(state, n)]
+            here = first[below(state, n)]
             for _ in range(limit):
                 if column[here] >= 0 and seen[here] != stamp:
                     seen[here] = stamp
                     counts[b + 1, column[here]] += 1
                 if starts[here + 1] == starts[here]:
                     break
-                here = targets[starts[here] + _below(state, starts[here + 1] - starts[here])]
+                here = targets[starts[here] + below(state, starts[here + 1] - starts[here])]
                 if here < 0:
                     break
     return counts
-
-
-@njit(cache=True, nogil=True)
-def _pieces(u: int, path: Ints, offsets: Ints, column: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Cut the rollouts that visit u at their visits: (bounds, nodes, first piece of each rollout, number of pieces).
-
-    Pieces of one rollout follow one another: what came before the first visit, loops, what came after the last. Piece p
-    holds the distinct columns nodes[bounds[p]:bounds[p + 1]] other than u's.
-    """
-    n_pieces, n_rollouts = 0, 0
-    for r in range(offsets.size - 1):
-        visits = 0
-        for k in range(offsets[r], offsets[r + 1]):
-            visits += path[k] == u
-        if visits:
-            n_pieces += visits + 1
-            n_rollouts += 1
-    bounds = np.zeros(n_pieces + 1, np.int64)
-    nodes = np.empty(path.size, np.int64)
-    first = np.empty(n_rollouts, np.int64)
-    size = np.empty(n_rollouts, np.int64)
-    seen = np.full(column.size, -1, np.int64)
-    piece, filled, i = 0, 0, 0
-    for r in range(offsets.size - 1):
-        begun = piece
-        for k in range(offsets[r], offsets[r + 1]):
-            v = path[k]
-            if v == u:
-                piece += 1
-                bounds[piece] = filled
-            elif column[v] >= 0 and seen[v] != piece:
-                seen[v] = piece
-                nodes[filled] = column[v]
-                filled += 1
-        if piece > begun:
-            piece += 1
-            bounds[piece] = filled
-            first[i] = begun
-            size[i] = piece - begun
-            i += 1
-        else:  # a rollout that never meets u leaves no piece
-            filled = bounds[piece]
-            seen[:] = -1
-    return bounds, nodes, first, size
-
-
-@njit(cache=True, nogil=True)
-def exchanged_cover(
-    u: int, path: Ints, offsets: Ints, column: Ints, width: int, draws: int, state: State, counts: Counts
-) -> None:
-    """Fill counts[draws + 1, width]: rollouts through u that meet each node, as observed (row 0) and with pieces exchanged.
-
-    What came before the first visit stays; loops and tails are dealt anew among the rollouts that visit u.
-    """
-    bounds, nodes, first, size = _pieces(u, path, offsets, column)
-    n, n_loops = first.size, bounds.size - 1 - 2 * first.size
-    tails = np.empty(n, np.int64)
-    loops = np.empty(n_loops, np.int64)
-    filled = 0
-    for i in range(n):
-        tails[i] = first[i] + size[i] - 1
-        for p in range(first[i] + 1, first[i] + size[i] - 1):
-            loops[filled] = p
-            filled += 1
-    seen = np.full(width, -1, np.int64)
-    stamp = 0
-    for b in range(draws + 1):
-        counts[b, :] = 0
-        if b:
-            _shuffle(tails, 0, n, state)
-            _shuffle(loops, 0, n_loops, state)
-        taken = 0
-        for i in range(n):
-            stamp += 1
-            for j in range(size[i]):
-                p = first[i]
-                if j == size[i] - 1:
-                    p = tails[i]
-                elif j:
-                    p = loops[taken]
-                    taken += 1
-                for k in range(bounds[p], bounds[p + 1]):
-                    c = nodes[k]
-                    if seen[c] != stamp:
-                        seen[c] = stamp
-                        counts[b, c] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -324,108 +247,3 @@ def share_at_least(statistic: Floats) -> float:
     for b in range(1, statistic.size):
         reached += statistic[b] >= bar
     return reached / statistic.size
-
-
-@njit(cache=True, nogil=True)
-def own_tests(
-    nodes: Ints, path: Ints, offsets: Ints, column: Ints, width: int, draws: int, seed: int, z: Floats, p: Floats
-) -> None:
-    """Test D for each of `nodes`: fills z[i, :] (standardised surplus, 0 where none) and p[i]."""
-    counts = np.empty((draws + 1, width), np.int32)
-    ones = np.ones(width)
-    state = np.empty(1, np.uint64)
-    for i in range(nodes.size):
-        state[0] = stream(seed, nodes[i])
-        exchanged_cover(nodes[i], path, offsets, column, width, draws, state, counts)
-        mean, scale = standardise(counts)
-        for c in range(width):
-            z[i, c] = max(0.0, (counts[0, c] - mean[c]) * scale[c])
-        p[i] = share_at_least(surplus(counts, mean, scale, ones, 4, False))
-
-
-@njit(cache=True, nogil=True)
-def pooled_tests(
-    nodes: Ints, path: Ints, offsets: Ints, column: Ints, width: int, draws: int, seed: int, weights: Floats, p: Floats
-) -> None:
-    """The same exchanges, with the columns weighted by weights[j, i, :] (what the other nodes say); fills p[j, i]."""
-    counts = np.empty((draws + 1, width), np.int32)
-    state = np.empty(1, np.uint64)
-    for i in range(nodes.size):
-        state[0] = stream(seed, nodes[i])
-        exchanged_cover(nodes[i], path, offsets, column, width, draws, state, counts)
-        mean, scale = standardise(counts)
-        for j in range(weights.shape[0]):
-            p[j, i] = share_at_least(surplus(counts, mean, scale, weights[j, i], 2, False))
-
-
-@njit(cache=True, nogil=True, inline="always")
-def stream(seed: int, number: int) -> np.uint64:
-    """Where the stream of one node begins."""
-    x = np.uint64(seed) + np.uint64(number + 1) * np.uint64(0xD1B54A32D192ED03)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-@njit(cache=True, nogil=True)
-def parted(
-    u: int, w: int, path: Ints, offsets: Ints, column: Ints, width: int, draws: int, state: State, out: Floats
-) -> None:
-    """out[draws + 1, width + 1]: how much more often what follows a visit of u holds each column where w was met before."""
-    bounds, nodes, first, size = _pieces(u, path, offsets, column)
-    n, n_loops = first.size, bounds.size - 1 - 2 * first.size
-    tails = np.empty(n, np.int64)
-    loops = np.empty(n_loops, np.int64)
-    has = np.zeros(bounds.size - 1, np.bool_)
-    total = np.zeros(width + 1)
-    filled = 0
-    for p in range(bounds.size - 1):
-        for k in range(bounds[p], bounds[p + 1]):
-            has[p] |= nodes[k] == w
-    for i in range(n):
-        tails[i] = first[i] + size[i] - 1
-        for p in range(first[i] + 1, first[i] + size[i]):
-            if p < first[i] + size[i] - 1:
-                loops[filled] = p
-                filled += 1
-            for k in range(bounds[p], bounds[p + 1]):
-                total[nodes[k]] += 1.0
-    total[width] = n
-    for b in range(draws + 1):
-        out[b, :] = 0.0
-        if b:
-            _shuffle(tails, 0, n, state)
-            _shuffle(loops, 0, n_loops, state)
-        taken, met = 0, 0
-        for i in range(n):
-            flag = has[first[i]]
-            for j in range(1, size[i]):
-                p = tails[i]
-                if j < size[i] - 1:
-                    p = loops[taken]
-                    taken += 1
-                if flag:
-                    met += 1
-                    for k in range(bounds[p], bounds[p + 1]):
-                        out[b, nodes[k]] += 1.0
-                    if j == size[i] - 1:
-                        out[b, width] += 1.0
-                flag = flag or has[p]
-        share = met / (n + n_loops)
-        for c in range(width + 1):
-            out[b, c] -= share * total[c]
-
-
-@njit(cache=True, nogil=True)
-def parted_p(values: Floats, power: int, onlyw: int) -> float:
-    rows, width = values.shape
-    out = np.zeros(rows)
-    for c in range(width):
-        if onlyw >= 0 and c != onlyw and c != width - 1:
-            continue
-        m, s = values[:, c].mean(), values[:, c].std()
-        if s > 1e-9:
-            for b in range(rows):
-                z = abs((values[b, c] - m) / s)
-                out[b] += z**power
-    return share_at_least(out)

@@ -124,9 +124,9 @@ def _blocks(batch: RolloutBatch, settings: Settings, dealt: Deal, progress: Prog
 
         yield from td_blocks(batch, settings, dealt)
     else:
-        from graft_core.insight._chance_again import block_of, credit_again
+        from graft_core.insight._chance_again import block_of, clearness, credit_again
 
-        yield block_of(batch, credit_again(batch, settings, dealt, progress))
+        yield block_of(batch, credit_again(batch, settings, dealt, progress), clearness(batch, settings, dealt))
 
 
 def shuffled(batch: RolloutBatch, seed: int) -> RolloutBatch:

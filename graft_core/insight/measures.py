@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 
 from graft_core.credit.estimate import graph_of
-from graft_core.errors import GroupMissingError
+from graft_core.errors import GroupMissingError, NotComputableError, UsageError
 from graft_core.graph import TrajectoryGraph
+from graft_core.insight.merges import distinct_per, merge_warnings, origins, shared_actions
+from graft_core.insight.propagation import propagation_graph, propagation_visits
 from graft_core.rollouts import BoolArray, IntArray, RolloutBatch
-from graft_core.states import state_keys
+from graft_core.settings import LOOK, Settings
+from graft_core.states import join_rules, state_keys
 from graft_core.states.base import factorise
+from graft_core.states.compose import split_spec
 
 
 def counts(batch: RolloutBatch) -> dict[str, Any]:
@@ -29,7 +33,7 @@ def counts(batch: RolloutBatch) -> dict[str, Any]:
         "failures": int((batch.success == 0).sum()),
         "unknown": int(np.isnan(batch.success).sum()),
         "mixed_groups": int(mixed_groups(batch).sum()),
-        "success_when": f"outcome >= {batch.success_threshold:g}",
+        "success_when": batch.memo.get("success_when") or f"outcome >= {batch.success_threshold:g}",
     }
 
 
@@ -40,12 +44,6 @@ def mixed_groups(batch: RolloutBatch) -> BoolArray:
     return (good > 0) & (bad > 0)
 
 
-def distinct_per(keys: IntArray, members: IntArray, n_keys: int) -> IntArray:
-    """How many distinct members each key has. int64[n_keys]."""
-    width = int(members.max(initial=0)) + 1
-    return np.bincount(factorise(keys * width + members)[1] // width, minlength=n_keys)
-
-
 def remerge_index(graph: TrajectoryGraph) -> float:
     """Share of ordinary nodes with two or more distinct incoming (state, action) pairs, a first state counting as one.
 
@@ -53,11 +51,7 @@ def remerge_index(graph: TrajectoryGraph) -> float:
     """
     if graph.n_ordinary == 0:
         return float("nan")
-    inner = graph.edge_dst < graph.n_ordinary
-    pairs = distinct_per(graph.edge_dst[inner], graph.edge_pair[inner], graph.n_nodes)[: graph.n_ordinary]
-    starts = np.zeros(graph.n_ordinary, dtype=np.int64)
-    starts[np.unique(graph.start[graph.start >= 0])] = 1
-    return float(np.mean(pairs + starts >= 2))
+    return float(np.mean(origins(graph) >= 2))
 
 
 def sink_conflicts(graph: TrajectoryGraph) -> dict[str, Any]:
@@ -114,12 +108,41 @@ def _conflict(batch: RolloutBatch, rows: IntArray, different: bool, again: bool)
     }
 
 
+def graph_measures(graph: TrajectoryGraph) -> dict[str, Any]:
+    """The measures that a rule is judged by, as plain data; shares are of steps, NaN where there are none.
+
+    nodes, merge_rate (1 - nodes / steps), group_size_2 and shared (steps whose node two or more steps, or rollouts, have),
+    shared_actions (the same for (node, action) and rollouts), mean_group_size, remerge_index (`split` graph), and `propagation`:
+    over steps of known outcome the mean degree by graph and by visits, and the share of steps whose degree is 1.
+    """
+    n = max(graph.batch.n_steps, 1)
+    split = graph if graph.sinks == "split" else graph_of(graph.batch, graph.rules, graph.actions, "split")
+    known = graph.src[graph.known]
+    degrees = {"graph": propagation_graph(graph)[known], "visits": propagation_visits(graph)[known]}
+    return {
+        "nodes": graph.n_ordinary,
+        "merge_rate": 1.0 - graph.n_ordinary / n,
+        "group_size_2": float((graph.visits[graph.src] >= 2).sum() / n),
+        "shared": float((graph.node_rollouts[graph.src] >= 2).sum() / n),
+        "shared_actions": shared_actions(graph, graph.actions),
+        "mean_group_size": _mean(graph.visits[: graph.n_ordinary]),
+        "remerge_index": remerge_index(split),
+        "propagation": {name: _mean(degree) for name, degree in degrees.items()}
+        | {f"{name}_one": _mean(degree == 1) for name, degree in degrees.items()},
+    }
+
+
+def _mean(values: IntArray | BoolArray) -> float:
+    return float(np.mean(values)) if values.size else float("nan")
+
+
 def describe(
     batch: RolloutBatch, rules: Sequence[str] = ("exact",), actions: str = "parsed", sinks: str = "split"
 ) -> dict[str, Any]:
     """Measures of method.md sec. 6 and 7 under a state and an action rule, as plain data.
 
-    Without chosen groups only the counts are given, and `graph` says why the rest is missing.
+    Without chosen groups only the counts are given, and `graph` says why the rest is missing. `graph` also holds `warnings` (code,
+    sentence, count, where) about what the rules merge.
     """
     described = counts(batch)
     try:
@@ -127,26 +150,76 @@ def describe(
     except GroupMissingError as error:
         return {**described, "graph": None, "graph_missing": str(error)}
     conflicts = sink_conflicts(graph)
-    steps_at = graph.visits
-    rollouts_at = graph.node_rollouts
-    n = max(batch.n_steps, 1)
-    pair_rollouts = distinct_per(graph.pair, batch.step_rollout, graph.n_pairs)
     stochastic = distinct_per(graph.edge_pair, graph.edge_dst, graph.n_pairs) > 1
     described["graph"] = {
         "rules": list(rules),
         "actions": actions,
         "sinks": sinks,
-        "nodes": graph.n_ordinary,
         "sink_nodes": graph.n_nodes - graph.n_ordinary,
         "edges": graph.n_edges,
-        "merge_rate": 1.0 - graph.n_ordinary / n,
-        "group_size_2": float((steps_at[graph.src] >= 2).sum() / n),
-        "shared": float((rollouts_at[graph.src] >= 2).sum() / n),
-        "shared_actions": float((pair_rollouts[graph.pair] >= 2).sum() / n),
-        "mean_group_size": float(steps_at[: graph.n_ordinary].mean()) if graph.n_ordinary else float("nan"),
-        "remerge_index": remerge_index(graph if sinks == "split" else graph_of(batch, rules, actions, "split")),
-        "stochastic_pairs": float(stochastic.mean()) if graph.n_pairs else float("nan"),
+        **graph_measures(graph),
+        "stochastic_pairs": _mean(stochastic),
         "task_roots": sum(graph.needs_root(g) for g in range(batch.n_groups)),
         "sink_conflicts": {key: value for key, value in conflicts.items() if key != "states"},
+        "warnings": [warning.as_dict() for warning in merge_warnings(graph)],
     }
     return described
+
+
+def alternatives(batch: RolloutBatch, rules: Sequence[str] = ("exact",)) -> list[tuple[str, ...]]:
+    """Rules worth comparing with the chosen ones, which come first: looser, stricter, and by what the file offers."""
+    chosen = tuple(rules)
+    ready: list[tuple[str, ...]] = [chosen, ("exact",), ("normalised",)]
+    if batch.steps.column("state").null_count == 0 and batch.n_steps:
+        ready.append(("field:state",))
+    if any(split_spec(spec, "")[0] in ("prefix", "history", "actions") for spec in chosen):
+        return list(dict.fromkeys([*ready, ("prefix",)]))
+    more = ["guard", "history:1", "actions:1"]
+    if batch.steps.column("admissible").null_count < batch.n_steps:
+        more.append("action_set")
+    kept = [spec for spec in chosen if spec != "exact"]
+    ready += [(*kept, word) for word in more if word not in chosen]
+    return list(dict.fromkeys([*ready, ("prefix",)]))
+
+
+def rule_table(
+    batch: RolloutBatch,
+    rules: Sequence[Sequence[str]] | None = None,
+    settings: Settings = LOOK,
+    with_chance: bool = False,
+) -> list[dict[str, Any]]:
+    """One row per rule: the measures of `graph_measures`, good steps in failures, and with_chance also what luck would give.
+
+    rules: the rules to compare (default: `alternatives` to the settings'). A row's `rules` is the rules' word, `chosen` marks
+    the settings' own. A rule that cannot be applied has only `error`, one sentence. `good_steps` is None where the estimator
+    lacks something. Raises `GroupMissingError` where groups were only assumed.
+    """
+    batch.require_groups()
+    table = []
+    for specs in alternatives(batch, settings.rules) if rules is None else rules:
+        row: dict[str, Any] = {"rules": join_rules(specs), "chosen": tuple(specs) == settings.rules}
+        try:
+            here = settings.with_options(rules=tuple(specs))
+            row |= graph_measures(graph_of(batch, **here.graph_words))
+            row |= good_and_chance(batch, here, with_chance)
+        except UsageError as error:
+            row["error"] = str(error)
+        table.append(row)
+    return table
+
+
+def good_and_chance(batch: RolloutBatch, settings: Settings, with_chance: bool) -> dict[str, Any]:
+    """`good_steps` in failures under the settings and, if asked for, `chance` (mean, low, high, beyond_luck); None where undefined."""
+    from graft_core.insight.findings import good_positions, unnormalised
+
+    found: dict[str, Any] = {"good_steps": None}
+    plain = unnormalised(settings)
+    try:
+        found["good_steps"] = int(good_positions(batch, plain.credit(batch, plain.estimator)[batch.order]).size)
+        if with_chance:
+            from graft_core.insight.chance import chance
+
+            found["chance"] = chance(batch, settings).as_dict()
+    except NotComputableError:
+        found["chance"] = None
+    return found

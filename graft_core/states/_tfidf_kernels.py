@@ -10,6 +10,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 ROUNDING = 1e-12  # a text is similar to itself
+SINGLE = 1e-6  # bounds are kept in single precision
 
 
 @njit(cache=True, nogil=True)
@@ -91,22 +92,24 @@ def greedy(starts: Ints, ranks: Ints, weights: Floats, n_features: int, tau: flo
 
     Exact. Rows are sorted rarest feature first, and a row's prefix leaves a rest shorter than tau. Let the prefix of one row end
     no later than the other's: if the prefixes share nothing, all that the rows share lies in that row's rest, and their cosine is
-    below tau. So only leaders that share a prefix feature with the row are compared.
+    below tau. So only leaders that share a prefix feature with the row are compared. Before the first shared one nothing is
+    shared, so the product of the two rests from there bounds the cosine.
     """
     n = starts.size - 1
     rests = _rests(starts, weights)
     leader = np.empty(n, np.int64)
     cuts = np.empty(n, np.int64)
-    room = 0
+    begin = np.zeros(n_features + 1, np.int64)  # room for the leaders of each feature, side by side
     for t in range(n):
         cuts[t] = starts[t]
         while cuts[t] < starts[t + 1] and rests[cuts[t]] >= tau - 2 * ROUNDING:
+            begin[ranks[cuts[t]] + 1] += 1
             cuts[t] += 1
-        room += cuts[t] - starts[t]
-    head = np.full(n_features, -1, np.int64)  # per feature a linked list of the leaders that have it in their prefix
-    following = np.empty(room, np.int64)
-    who = np.empty(room, np.int64)
-    used = 0
+    for f in range(n_features):
+        begin[f + 1] += begin[f]
+    end = begin[:-1].copy()
+    who = np.empty(begin[n_features], np.int32)
+    rest = np.empty(begin[n_features], np.float32)
     seen = np.full(n, -1, np.int64)
     row = np.zeros(n_features, np.float64)
     for t in range(n):
@@ -114,10 +117,11 @@ def greedy(starts: Ints, ranks: Ints, weights: Floats, n_features: int, tau: flo
             row[ranks[i]] = weights[i]
         best, best_cosine = -1, tau - ROUNDING
         for i in range(starts[t], cuts[t]):
-            k = head[ranks[i]]
-            while k >= 0:
-                other = who[k]
-                k = following[k]
+            f = ranks[i]
+            for k in range(begin[f], end[f]):
+                if rest[k] * rests[i] < best_cosine - SINGLE:
+                    continue
+                other = np.int64(who[k])
                 if seen[other] == t:
                     continue
                 seen[other] = t
@@ -130,8 +134,8 @@ def greedy(starts: Ints, ranks: Ints, weights: Floats, n_features: int, tau: flo
         if best >= 0:
             continue
         for i in range(starts[t], cuts[t]):
-            who[used] = t
-            following[used] = head[ranks[i]]
-            head[ranks[i]] = used
-            used += 1
+            f = ranks[i]
+            who[end[f]] = t
+            rest[end[f]] = rests[i]
+            end[f] += 1
     return leader

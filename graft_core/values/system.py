@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +11,12 @@ from graft_core.errors import NotComputableError
 from graft_core.graph import TrajectoryGraph
 from graft_core.rollouts import BoolArray, FloatArray, IntArray, RolloutBatch
 
+OUTCOME_TOLERANCE = 1e-6
+
+
+class DataWarning(UserWarning):
+    """The data say two things, or something was assumed for want of data; the numbers are defined all the same."""
+
 
 def sums(index: IntArray, values: FloatArray, size: int) -> FloatArray:
     """Sum of the values at each index. float64[size]."""
@@ -17,7 +24,10 @@ def sums(index: IntArray, values: FloatArray, size: int) -> FloatArray:
 
 
 def require_rewards(batch: RolloutBatch) -> None:
-    """Raise `NotComputableError` unless every step of a rollout of known outcome has a reward."""
+    """Raise `NotComputableError` unless every step of a rollout of known outcome has a reward.
+
+    Warns once per batch where a rollout's rewards do not sum to its outcome.
+    """
     missing = np.isnan(batch.reward) & batch.step_known
     if missing.any():
         first = int(np.flatnonzero(missing)[0])
@@ -26,6 +36,28 @@ def require_rewards(batch: RolloutBatch) -> None:
             f"rewards 'dense' needs a reward on every step; {int(missing.sum())} of {batch.n_steps} steps have none (first: "
             f"group {batch.group_ids[batch.group[row]]}, rollout {batch.rollout_ids[row]}, step {int(batch.step_index[first])})"
         )
+
+
+    key = ("reward sums that differ",)
+    if key not in batch.memo:
+        batch.memo[key] = _warn_of_sums(batch)
+
+
+def _warn_of_sums(batch: RolloutBatch) -> int:
+    total = sums(batch.step_rollout, np.where(batch.step_known, batch.reward, 0.0), batch.n_rollouts)
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(total - batch.outcome) > OUTCOME_TOLERANCE * np.maximum(1.0, np.abs(batch.outcome))
+    rows = np.flatnonzero(apart & batch.known & (batch.lengths > 0))
+    if rows.size:
+        row = int(rows[0])
+        warnings.warn(
+            f"rewards 'dense': the step rewards of {rows.size} of {int(batch.known.sum())} rollouts do not sum to the outcome "
+            f"(first: group {batch.group_ids[batch.group[row]]}, rollout {batch.rollout_ids[row]}: {total[row]:g} against "
+            f"{batch.outcome[row]:g})",
+            DataWarning,
+            stacklevel=2,
+        )
+    return int(rows.size)
 
 
 def edge_rewards(graph: TrajectoryGraph, rewards: str) -> FloatArray:

@@ -27,7 +27,7 @@ def experiment(root: Path) -> ModuleType:
 def test_ninety_percent_intervals_cover_eighty_to_ninety_eight(experiment: ModuleType) -> None:
     """On seeds that chose nothing; bins outside are at most two and are called rough on screen."""
     assert experiment.FRESH_SEED != experiment.TUNING_SEED
-    cells = experiment.table(200, experiment.FRESH_SEED, 3000)
+    cells = experiment.table(200, experiment.FRESH_SEED, 20_000)
     print(experiment.show(cells, details=True))
     print(experiment.verdict(cells))
     assert len(cells) == 4 * 2 * (5 + 2)

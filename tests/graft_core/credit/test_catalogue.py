@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections import defaultdict, deque
 from typing import Any
 
 import numpy as np
 import pytest
 from row_batches import batch_of, random_rows, walk
-from slow_reference import Slow, build, by_row, grouped_mean, grouped_standard, standardised
+from slow_catalogue import gain_of, gated, slow_hgpo, worth_of
+from slow_reference import build, by_row, grouped_mean, grouped_standard, standardised
 
 import graft_core as gc
-from graft_core.credit.base import CreditWarning
-from graft_core.errors import NotComputableError, UsageError
+from graft_core.errors import NotComputableError
 
 NAN = float("nan")
 SEEDS = range(8)
@@ -158,28 +156,6 @@ def test_salt_against_loops() -> None:
             close(gc.estimate(batch, "salt", sinks="merge", **options), wanted)
 
 
-def slow_hgpo(slow: Slow, returns: list[float], k: int, alpha: float, eps: float = 1e-6) -> list[float]:
-    paths: dict[Any, list[Any]] = defaultdict(list)
-    for s in slow.steps:
-        paths[s.group, s.rollout].append(s)
-    total, weights = defaultdict(float), defaultdict(float)
-    for level in range(1, k + 2):
-        groups: dict[Any, list[int]] = defaultdict(list)
-        for path in paths.values():
-            for t, s in enumerate(path):
-                if s.outcome is not None and t + 1 >= level:
-                    groups[tuple(x.node for x in path[t - level + 1 : t + 1])].append(s.row)
-        for members in groups.values():
-            if len(members) < 2:
-                continue
-            items = standardised([returns[row] for row in members], ddof=0)
-            for row, item in zip(members, items, strict=True):
-                if abs(item) > 1e-7:
-                    total[row] += (level + 1) ** alpha * item
-                    weights[row] += (level + 1) ** alpha
-    return by_row(slow, lambda s: total[s.row] / (weights[s.row] + eps) if weights[s.row] else 0.0)
-
-
 @pytest.mark.parametrize("k", [0, 1, 2, 5])
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 2.5])
 def test_hgpo_against_loops(k: int, alpha: float) -> None:
@@ -188,62 +164,6 @@ def test_hgpo_against_loops(k: int, alpha: float) -> None:
         slow = build(rows)
         returns = by_row(slow, lambda s: 0.95**s.remaining * s.outcome)
         close(gc.estimate(batch_of(rows), "hgpo", k=k, alpha=alpha), slow_hgpo(slow, returns, k, alpha))
-
-
-def slow_hops(rows: list[dict[str, Any]], slow: Slow) -> tuple[dict[Any, float], dict[Any, Any], dict[str, int]]:
-    """d of every node, where each step leads (by row), and the largest finite d of each group."""
-    leads: dict[int, Any] = {}
-    finals = {(r["group_id"], r["rollout_id"]): r.get("next_observation") for r in rows if r["step"] is not None}
-    for i, s in enumerate(slow.steps):
-        if s.remaining:
-            leads[s.row] = slow.steps[i + 1].node
-        elif s.outcome is not None and s.outcome >= 1 - 1e-6:
-            leads[s.row] = ("success", s.group)
-        elif finals[s.group, s.rollout] is None:
-            leads[s.row] = ("nowhere", s.group, s.rollout)
-        else:
-            leads[s.row] = (s.group, finals[s.group, s.rollout])
-    back: dict[Any, set[Any]] = defaultdict(set)
-    for s in slow.steps:
-        if s.outcome is not None:
-            back[leads[s.row]].add(s.node)
-    distance: dict[Any, float] = {}
-    farthest: dict[str, int] = {}
-    for group in {s.group for s in slow.steps}:
-        queue, near = deque([("success", group)]), {("success", group): 0}
-        while queue:
-            here = queue.popleft()
-            for node in back[here]:
-                if node not in near:
-                    near[node] = near[here] + 1
-                    queue.append(node)
-        farthest[group] = max(near.values())
-        distance |= near
-    return distance, leads, farthest
-
-
-def worth_of(rows: list[dict[str, Any]], slow: Slow, omega: float) -> list[float]:
-    """10 omega^d(s') by row."""
-    distance, leads, farthest = slow_hops(rows, slow)
-    return by_row(slow, lambda s: 10 * omega ** distance.get(leads[s.row], farthest[s.group] + 1))
-
-
-def gain_of(rows: list[dict[str, Any]], slow: Slow, gamma: float) -> list[float]:
-    """gamma^d(s') - gamma^d(s) by row, 0 in place of what cannot be reached."""
-    distance, leads, _ = slow_hops(rows, slow)
-
-    def value(node: Any) -> float:
-        return gamma ** distance[node] if node in distance else 0.0
-
-    return by_row(slow, lambda s: value(leads[s.row]) - value(s.node))
-
-
-def gated(slow: Slow, inside: list[float], outside: list[float]) -> list[float]:
-    """`inside` where the node has two or more successors, else `outside`."""
-    after: dict[Any, set[Any]] = defaultdict(set)
-    for u, _, v in slow.count:
-        after[u].add(v)
-    return by_row(slow, lambda s: inside[s.row] if len(after[s.node]) > 1 else outside[s.row])
 
 
 def test_graphgpo_against_loops() -> None:
@@ -300,200 +220,3 @@ def test_bepo_gate() -> None:
             rest = gc.estimate(batch, "dr_grpo")
             wanted = gated(slow, graph_part, rest)
             close(gc.estimate(batch, "bepo_gated", sinks=sinks, lam=0.5, per="action"), wanted)
-
-
-# -- normalisation and critic ----------------------------------------------------------------------------------
-
-
-def test_task_norm_by_family() -> None:
-    rows = []
-    for r, (family, outcome, length) in enumerate([("cook", 1.0, 2), ("cook", 0.0, 1), ("heat", 1.0, 3), ("heat", 0.0, 2)]):
-        rows += walk(f"r{r}", "S:x " * length, outcome, group=family, task_family=family)
-    rows += walk("u", "S:x", None, group="cook", task_family="cook")
-    batch = batch_of(rows)
-    base = gc.estimate(batch, "dr_grpo")
-    wanted = [*standardised(list(base[:3])), *standardised(list(base[3:8])), NAN]
-    close(gc.estimate(batch, "task_norm", base="dr_grpo"), wanted)
-    close(gc.estimate(batch, "task_norm"), [*standardised(list(gc.estimate(batch, "grpo")[:3])), *wanted[3:]], 1e-5)
-
-
-def test_task_norm_without_families_is_one_family() -> None:
-    rows = rows_of(3)
-    batch = batch_of(rows)
-    for base, options in (("grpo", {}), ("graft_td", {"gamma": 0.9}), ("path_gae", {"lam": 0.5}), ("hgpo", {})):
-        credit = gc.estimate(batch, base, **options)
-        known = ~np.isnan(credit)
-        wanted = np.full(credit.size, NAN)
-        wanted[known] = standardised(list(credit[known]))
-        close(gc.estimate(batch, "task_norm", base=base, **options), wanted)
-    some = walk("a", "S:x", 1.0, group="h", task_family="cook") + walk("b", "S:x", 0.0, group="h")
-    assert (gc.estimate(batch_of(some), "task_norm") == 0).all()  # two families of one step each
-
-
-def test_task_norm_follows_given_values() -> None:
-    batch = batch_of(rows_of(3))
-    graph = gc.build_graph(batch)
-    values = gc.solve_values(graph, gamma=0.7)
-    close(
-        gc.estimate(batch, "task_norm", base="graft_td", graph=graph, values=values),
-        gc.estimate(batch, "task_norm", base="graft_td", gamma=0.7),
-    )
-
-
-def test_task_norm_names_a_wrong_base() -> None:
-    batch = batch_of(rows_of(1))
-    with pytest.raises(UsageError, match=r"unknown base 'gropo' \(did you mean 'grpo'\?\)"):
-        gc.estimate(batch, "task_norm", base="gropo")
-    with pytest.raises(UsageError, match="base: 'task_norm' cannot stand on itself"):
-        gc.estimate(batch, "task_norm", base="task_norm")
-    with pytest.raises(NotComputableError, match="sas needs the step column 'logprob'"):
-        gc.estimate(batch, "task_norm", base="sas")
-
-
-def test_gae_critic_by_pencil() -> None:
-    rows = walk("a", "S:x T:y", 1.0, value=[0.5, 0.8], terminated=True)
-    rows += walk("b", "S:x T:y", 0.25, value=[0.5, 0.8], truncated=True, final_value=2.0)
-    rows += walk("c", "S:x", None, value=[0.5], terminated=True)
-    found = gc.estimate(batch_of(rows), "gae_critic", gamma=0.5, lam=0.5)
-    a = [0.0 + 0.4 - 0.5, 1.0 - 0.8]
-    b = [0.0 + 0.4 - 0.5, 0.25 + 1.0 - 0.8]
-    close(found, [a[0] + 0.25 * a[1], a[1], b[0] + 0.25 * b[1], b[1], NAN], 1e-12)
-
-
-def test_gae_critic_under_dense() -> None:
-    rows = walk("a", "S:x T:y", 5.0, value=[0.5, 0.8], terminated=True, reward=[1.0, 2.0])
-    close(gc.estimate(batch_of(rows), "gae_critic", gamma=0.5, lam=0.0, rewards="dense"), [1 + 0.4 - 0.5, 2 - 0.8], 1e-12)
-    close(gc.estimate(batch_of(rows), "gae_critic", gamma=0.5, lam=0.0), [0.4 - 0.5, 5 - 0.8], 1e-12)
-    bare = walk("a", "S:x", 5.0, value=[0.5], terminated=True)
-    with pytest.raises(NotComputableError, match="needs a reward on every step"):
-        gc.estimate(batch_of(bare), "gae_critic", rewards="dense")
-
-
-def test_gae_critic_warns_where_the_end_is_not_said() -> None:
-    for fields in ({}, {"truncated": True}, {"final_value": 3.0}):
-        rows = walk("a", "S:x", 1.0, value=[0.25], **fields)
-        with pytest.warns(CreditWarning, match="1 of 1 rollouts say neither that they terminated nor"):
-            found = gc.estimate(batch_of(rows), "gae_critic")
-        assert found.tolist() == [0.75]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        gc.estimate(batch_of(walk("a", "S:x", 1.0, value=[0.25], terminated=True)), "gae_critic")
-        both = walk("a", "S:x", 1.0, value=[0.25], terminated=True, truncated=True, final_value=3.0)
-        assert gc.estimate(batch_of(both), "gae_critic").tolist() == [0.75]
-        gc.estimate(batch_of(walk("a", "S:x", 1.0, value=[0.5], truncated=True, final_value=3.0)), "gae_critic")
-
-
-def test_gae_critic_leaves_rollouts_with_a_missing_value_out() -> None:
-    rows = walk("a", "S:x T:y", 1.0, value=[None, 0.5], terminated=True)
-    rows += walk("b", "S:x T:y", 1.0, value=[0.5, None], terminated=True) + walk("c", "S:x", 1.0, value=[0.5], terminated=True)
-    close(gc.estimate(batch_of(rows), "gae_critic"), [NAN, NAN, NAN, NAN, 0.5])
-    with pytest.raises(NotComputableError, match="gae_critic needs the step column 'value'"):
-        gc.estimate(batch_of(walk("a", "S:x", 1.0)), "gae_critic")
-
-
-# -- shared options --------------------------------------------------------------------------------------------
-
-
-def invalid_rows() -> list[dict[str, Any]]:
-    rows = rows_of(6, empty=0.0, unknown=0.1)
-    for i, row in enumerate(rows):
-        row["valid"] = None if i % 5 == 0 else i % 3 != 0
-    return rows
-
-
-@pytest.mark.parametrize("statistics", ["rollouts", "steps"])
-def test_invalid_penalty_against_loops(statistics: str) -> None:
-    rows = invalid_rows()
-    slow, batch = build(rows), batch_of(rows)
-    fine = 0.1 * np.array([row["valid"] is False for row in rows])
-    episode = gc.estimate(batch, "grpo")
-    if statistics == "steps":
-        copies = list(np.array(by_row(slow, lambda s: s.outcome)) - fine)
-        episode = np.array(grouped_standard(slow, copies, lambda s: s.group))
-    returns = list(np.array(by_row(slow, lambda s: 0.95**s.remaining * s.outcome)) - fine)
-    step_part = np.array(grouped_standard(slow, returns, lambda s: s.node))
-    options = {"invalid_penalty": 0.1, "statistics": statistics}
-    close(gc.estimate(batch, "gigpo", **options), episode + step_part)
-    worth = list(np.array(worth_of(rows, slow, 0.8)) - fine)
-    close(gc.estimate(batch, "graphgpo", **options), episode + np.array(grouped_standard(slow, worth, lambda s: s.node)))
-    close(gc.estimate(batch, "hgpo", invalid_penalty=0.1), slow_hgpo(slow, returns, 2, 1.0))
-
-
-def test_invalid_penalty_needs_its_column() -> None:
-    batch = batch_of(rows_of(1))
-    for name in ("gigpo", "hgpo", "graphgpo"):
-        with pytest.raises(NotComputableError, match="invalid_penalty needs the step column 'valid'"):
-            gc.estimate(batch, name, invalid_penalty=0.1)
-        close(gc.estimate(batch, name, invalid_penalty=0.0), gc.estimate(batch, name), 0)
-
-
-def test_clip_bounds_the_finished_credit() -> None:
-    batch = batch_of(rows_of(4))
-    for name, entry in gc.estimators().items():
-        if entry.needs:
-            continue
-        plain = gc.estimate(batch, name)
-        close(gc.estimate(batch, name, clip=0.2), np.clip(plain, -0.2, 0.2), 0)
-        assert entry.option("clip") is not None
-    for wrong in (0, -1.0, "x"):
-        with pytest.raises(UsageError, match=r"clip: .* is not allowed, expected a number above 0"):
-            gc.estimate(batch, "grpo", clip=wrong)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "sentence"),
-    [
-        ("hgpo", {"k": -1}, "k: -1 is not allowed, expected a whole number from 0 to 50"),
-        ("hgpo", {"k": 1.5}, "k: 1.5 is not allowed"),
-        ("hgpo", {"alpha": -0.5}, "alpha: -0.5 is not allowed"),
-        ("graphgpo", {"omega": 1.5}, "omega: 1.5 is not allowed, expected a number from 0 to 1"),
-        ("gigpo", {"omega": -1}, "omega: -1 is not allowed"),
-        ("gigpo", {"invalid_penalty": -0.1}, "invalid_penalty: -0.1 is not allowed"),
-        ("graft_td", {"solver": "newton"}, "solver: 'newton' is not allowed, expected one of direct, gauss_seidel, jacobi"),
-        ("graft_td", {"gamma": 1.0, "solver": "jacobi"}, "expected gamma below 1"),
-        ("opo", {"eps": 0.1}, "opo has no option 'eps'; it has: clip"),
-    ],
-)
-def test_wrong_options(name: str, options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        gc.estimate(batch_of(rows_of(1)), name, **options)
-
-
-def test_every_estimator_of_the_catalogue_is_there() -> None:
-    assert set(gc.estimators()) == {
-        "grpo", "dr_grpo", "rloo", "reinforce_pp_baseline", "opo", "maxrl", "grpo_step_index", "gigpo", "rtmc", "salt", "hgpo",
-        "graphgpo", "rewardflow", "graft_td", "graft", "graft_eq10", "path_gae", "bepo_gated", "sas", "task_norm", "gae_critic",
-    }  # fmt: skip
-    defaults = {name: {o.name: o.default for o in e.options} for name, e in gc.estimators().items()}
-    assert {"gamma": 0.95, "k": 2, "alpha": 1.0, "ddof": 0, "eps": 1e-6}.items() <= defaults["hgpo"].items()
-    assert {"omega": 0.8, "statistics": "rollouts", "invalid_penalty": 0.0}.items() <= defaults["graphgpo"].items()
-    assert defaults["rtmc"]["gamma"] == defaults["rewardflow"]["gamma"] == 0.99
-    assert {"gamma": 0.99, "lam": 0.95}.items() <= defaults["gae_critic"].items()
-    assert {"gamma": 0.99, "lam": 0.95}.items() <= defaults["bepo_gated"].items()
-    assert defaults["task_norm"]["base"] == "grpo"
-
-
-@pytest.mark.parametrize("outcome", [0.0, 1.0, -2.0, 0.35])
-def test_one_rollout_and_equal_outcomes(outcome: float) -> None:
-    """What each estimator says where there is nothing to compare."""
-    one = batch_of(walk("a", "S:x T:y", outcome, "E"))
-    residue = 1e-8 if outcome == 0.35 else 0.0
-    same = batch_of([r for i in range(3) for r in walk(f"a{i}", "S:x T:y", outcome + (-1) ** i * residue, "E")])
-    for name, entry in gc.estimators().items():
-        if entry.needs:
-            continue
-        close(gc.estimate(one, name), [0.0, 0.0], 1e-9)
-        if not (outcome == 0.35 and name.startswith(("graft", "path", "bepo", "task"))):
-            close(gc.estimate(same, name), [0.0] * 6, 1e-9)
-
-
-def test_unknown_outcomes_change_nothing_for_anyone() -> None:
-    rows = rows_of(8, unknown=0.0, empty=0.0)
-    for i, row in enumerate(rows):
-        row |= {"logprob": -(i % 7) / 7, "value": (i % 5) / 5, "terminated": True}
-    columns = {"reward": [0.0] * 3, "logprob": [-1.0] * 3, "value": [0.1] * 3}
-    ghost = walk("ghost", "s0:a s1:b s2:a", None, "s3", group="g0", terminated=True, **columns)
-    for name in gc.estimators():
-        found = gc.estimate(batch_of(rows + ghost), name)
-        assert np.isnan(found[-3:]).all(), name
-        close(found[:-3], gc.estimate(batch_of(rows), name), 1e-12)

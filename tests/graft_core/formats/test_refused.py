@@ -66,7 +66,7 @@ def test_unknown_formats_say_what_was_found_and_expected(tmp_path: Path, content
     path = tmp_path / "file.json"
     path.write_text(content)
     text = refusal(path)
-    assert found in text and "expected one of canonical" in text and "tau-bench" in text
+    assert found in text and "expected one of " in text and "canonical, " in text and "tau-bench" in text
 
 
 def test_a_damaged_compressed_file(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_detection_ignores_the_name(tmp_path: Path) -> None:
 def test_every_format_says_what_it_is() -> None:
     assert {"canonical", "canonical-parquet", "tau-bench", "verl-agent"} <= set(formats())
     for name, found in formats().items():
-        assert found.name == name and found.meaning and found.detected_by and found.unit in ("line", "item", "row")
+        assert found.name == name and found.meaning and found.detected_by and found.unit in ("line", "row", "record", "item", "file")
 
 
 def test_the_package_can_be_called_like_the_function() -> None:

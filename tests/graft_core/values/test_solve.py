@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +14,7 @@ import graft_core as gc
 from graft_core.errors import InputError, NotComputableError, UsageError
 from graft_core.rollouts import RolloutBatch
 from graft_core.values import _kernels as kernels
+from graft_core.values.system import DataWarning
 
 NAN = float("nan")
 
@@ -137,6 +139,25 @@ def test_dense_needs_every_reward() -> None:
     # a rollout that does not count needs none
     spare = batch_of(walk("a", "S:x", 1.0, "E", reward=[0.5]) + walk("b", "S:x", None, "E"))
     assert gc.solve_values(gc.build_graph(spare), rewards="dense").v[0] == 0.5
+
+
+def test_dense_warns_once_where_rewards_are_not_the_outcome() -> None:
+    rows = walk("a", "S:x S:y", 1.0, "E", reward=[0.25, 0.75]) + walk("b", "S:x", 0.5, "E", reward=[0.25])
+    rows += walk("c", "S:x", None, "E", reward=[9.0]) + walk("d", "", 1.0)
+    batch = batch_of(rows)
+
+    def twice() -> None:
+        gc.solve_values(gc.build_graph(batch), rewards="dense")
+        gc.estimate(batch, "gigpo", rewards="dense")
+
+    with pytest.warns(DataWarning, match=r"of 1 of 3 rollouts .* \(first: group g, rollout b: 0\.25 against 0\.5\)") as seen:
+        twice()
+    assert len(seen) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fine = batch_of(rows[:2])
+        gc.solve_values(gc.build_graph(fine), rewards="dense")
+        gc.solve_values(gc.build_graph(batch))
 
 
 def ring(n: int, leave: str | None) -> list[dict[str, object]]:

@@ -1,0 +1,290 @@
+"""Suspect merges: does a node hide a state? Asked of one group's rollouts alone (method.md sec. 6).
+
+If a node is one true state and the policy remembers nothing beyond it, the past does not change what follows, so whole
+pieces of rollouts may be exchanged at it. A hidden milestone ("has the key") is met once in every rollout; exchanged
+rollouts would sometimes skip it and sometimes meet it twice. Three tests build on that:
+
+- the group alarm: coverage of all nodes against uniform shuffles with the same first states and step counts;
+- node tests: loops and tails exchanged at one node, its own surplus or the one that all nodes agree on ("pooled", only
+  where the group alarms);
+- "same action, elsewhere": whether the next node, given the action, depends on how one came here.
+
+No alarm is never "clean". An agent that remembers more than its state shows raises the first two with a perfect rule.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from graft_core.graph import TrajectoryGraph
+from graft_core.insight._suspect_group import DRAWS, NodeTests, Walks, corrected, gate, node_tests, walks_of
+from graft_core.insight._suspect_pair import Moment, Pair, pair
+from graft_core.insight._suspect_split import Effect, effect, low_information
+from graft_core.insight._suspect_words import (
+    CANDIDATES,
+    MEMORY,
+    SEEN_TOO_RARELY,
+    as_dict,
+    node_sentence,
+    sentence,
+    summary,
+    visited_rule,
+)
+from graft_core.rollouts import BoolArray, FloatArray, IntArray
+
+__all__ = [
+    "LEVEL", "LISTED", "MEMORY", "SEEN_TOO_RARELY", "TESTS", "Effect", "GroupSuspicion", "Moment", "Pair", "Suspects",
+    "node_sentence", "pair", "sentence", "summary", "suspects",
+]  # fmt: skip
+
+Progress = Callable[[int, int], None]
+
+LEVEL: Final = 0.05
+"""A group alarms at p <= LEVEL: 1 in 20 correct groups does. Pooled node tests use the same level inside the alarm."""
+
+LISTED: Final = 0.10
+"""False-discovery rate, over the nodes of a group, at which the own and the next-node test list a node."""
+
+TESTS: Final = ("", "pooled", "own", "next")
+"""Which test flagged a node, by its code; 0 = none."""
+
+ALARM, NODES, NONE, SMALL, CUT, RARE = "alarm", "nodes", "none", "small", "cut", "rare"
+SMALL_GROUP: Final = 16
+"""Below this many rollouts a quiet group says little."""
+
+MANY_CUT: Final = 0.10
+MOST_STEPS: Final = 0.50
+"""A quiet group of which less than this share of steps lies in tested nodes is called `rare`."""
+
+
+@dataclass(frozen=True)
+class GroupSuspicion:
+    """What is said of one group.
+
+    word: `alarm`, `nodes` (no alarm, but single nodes are flagged), or why nothing is said: `none`, `small` (fewer than 16
+    rollouts), `cut` (more than a tenth of the rollouts hit the turn limit), `rare` (most steps lie in nodes seen too
+    rarely). p: of the group test, NaN where nothing can vary. exact: no rollout was cut, so the shuffles are exact. cut:
+    share of rollouts cut. judged: share of steps in tested nodes. w: node that the rollouts most probably have to have met
+    for things to go on otherwise, -1 where there is none. rule: the rule proposed, "" where nothing is flagged. effects:
+    what each candidate rule does, the proposed one first. nodes: flagged nodes, the surest first.
+    """
+
+    group: int
+    word: str
+    p: float
+    exact: bool
+    rollouts: int
+    cut: float
+    judged: float
+    w: int
+    rule: str
+    effects: tuple[Effect, ...]
+    nodes: tuple[int, ...]
+
+    @property
+    def alarm(self) -> bool:
+        return self.word == ALARM
+
+
+@dataclass(frozen=True, eq=False)
+class Suspects:
+    """Suspect merges of a graph. groups: one `GroupSuspicion` per group code.
+
+    Arrays over nodes: flag (suspect), test (code of `TESTS`, the test that is surest), p (of that test, or of the surest
+    test made; NaN = not tested), p_own, p_pooled, p_next, q_own, q_next (false-discovery rate within the group), judged
+    (pieces were exchanged at it; the others are "seen too rarely to judge", never clean), via (node whose earlier visit
+    parts what follows best, -1 where none).
+    """
+
+    graph: TrajectoryGraph
+    groups: tuple[GroupSuspicion, ...]
+    flag: BoolArray
+    test: npt.NDArray[np.int8]
+    p: FloatArray
+    p_own: FloatArray
+    p_pooled: FloatArray
+    p_next: FloatArray
+    q_own: FloatArray
+    q_next: FloatArray
+    judged: BoolArray
+    via: IntArray
+    seed: int
+    draws: int
+
+    @property
+    def alarms(self) -> int:
+        return sum(group.alarm for group in self.groups)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return as_dict(self)
+
+
+def suspects(
+    graph: TrajectoryGraph, seed: int = 0, progress: Progress | None = None, draws: int = DRAWS, threads: int | None = None
+) -> Suspects:
+    """Test every group of a graph for merges that hide a state.
+
+    draws: shuffles per test. threads: groups worked on at a time (results do not depend on it). progress(done, total)
+    counts groups. A group's result depends on its own rollouts, its id and the seed only.
+    """
+    groups = range(graph.batch.n_groups)
+    made: list[tuple[_Group, GroupSuspicion]] = []
+
+    def work(group: int) -> tuple[_Group, GroupSuspicion]:
+        one = _examine(graph, group, seed, draws)
+        return one, _said(graph, one, draws)
+
+    with ThreadPoolExecutor(threads or min(os.cpu_count() or 1, 8)) as pool:
+        for done in pool.map(work, groups):
+            made.append(done)
+            if progress is not None:
+                progress(len(made), len(groups))
+    return _collect(graph, made, seed, draws)
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """One group's walks (None: it has no step), tests, and what they flag; arrays over its nodes (local codes)."""
+
+    group: int
+    seed: int
+    walks: Walks | None
+    p: float = float("nan")
+    tests: NodeTests | None = None
+    q_own: FloatArray | None = None
+    q_next: FloatArray | None = None
+    test: npt.NDArray[np.int8] | None = None
+    via: IntArray | None = None
+    w: int = -1
+
+
+def _seed_of(graph: TrajectoryGraph, group: int, seed: int) -> int:
+    from xxhash import xxh3_64_intdigest
+
+    return int(xxh3_64_intdigest(f"{seed}/{graph.batch.group_ids[group]}".encode()) >> 2)
+
+
+def _examine(graph: TrajectoryGraph, group: int, seed: int, draws: int) -> _Group:
+    walks = walks_of(graph, group)
+    own_seed = _seed_of(graph, group, seed)
+    if not walks.path.size:
+        return _Group(group, own_seed, None)
+    p = gate(walks, own_seed, draws)
+    alarm = bool(p <= LEVEL)
+    tests = node_tests(walks, alarm, own_seed, draws)
+    q_own, q_next = corrected(tests.own), corrected(tests.next)
+    test = np.zeros(walks.n_nodes, np.int8)
+    test[q_next <= LISTED] = TESTS.index("next")
+    test[q_own <= LISTED] = TESTS.index("own")
+    if alarm:
+        test[tests.pooled <= LEVEL] = TESTS.index("pooled")
+    w, via = _milestones(walks, tests, alarm)
+    return _Group(group, own_seed, walks, p, tests, q_own, q_next, test, via, w)
+
+
+def _milestones(walks: Walks, tests: NodeTests, alarm: bool) -> tuple[int, IntArray]:
+    """The node whose coverage all tested nodes find too even, and for each tested node the one that parts it best."""
+    via = np.full(walks.n_nodes, -1, np.int64)
+    squares = tests.surplus**2
+    if not squares.size or not squares.max() > 0:
+        return -1, via
+    total = squares.sum(axis=0)
+    w = int(total.argmax())
+    own = np.where(squares.max(axis=1) > 0, squares.argmax(axis=1), -1)
+    if alarm:
+        own = np.where(squares[:, w] > 0, w, own)
+    via[tests.tested] = own
+    return w, via
+
+
+def _said(graph: TrajectoryGraph, made: _Group, draws: int) -> GroupSuspicion:
+    """The group's word and the rule that would part its nodes."""
+    rollouts = int((graph.batch.group == made.group).sum())
+    walks = made.walks
+    if walks is None or made.tests is None or made.test is None:
+        return GroupSuspicion(made.group, RARE, float("nan"), True, rollouts, 0.0, 0.0, -1, "", (), ())
+    cut, judged = float(walks.cut.mean()), float(np.isin(walks.path, made.tests.tested).mean())
+    alarm = bool(made.p <= LEVEL)
+    flagged = np.flatnonzero(made.test > 0)
+    flagged = flagged[np.lexsort((flagged, _surest(made)[flagged]))]
+    word = ALARM if alarm else NODES if flagged.size else _quiet(rollouts, cut, judged)
+    effects = _effects(graph, made, walks, alarm, draws) if word in (ALARM, NODES) else ()
+    return GroupSuspicion(
+        group=made.group,
+        word=word,
+        p=made.p,
+        exact=not walks.cut.any(),
+        rollouts=rollouts,
+        cut=cut,
+        judged=judged,
+        w=int(walks.keys[made.w]) if alarm and made.w >= 0 else -1,
+        rule=effects[0].rule if effects else "",
+        effects=effects,
+        nodes=tuple(walks.keys[flagged].tolist()),
+    )
+
+
+def _quiet(rollouts: int, cut: float, judged: float) -> str:
+    if judged < MOST_STEPS:
+        return RARE
+    if cut > MANY_CUT:
+        return CUT
+    return SMALL if rollouts < SMALL_GROUP else NONE
+
+
+def _surest(made: _Group) -> FloatArray:
+    """p of the test that flags each node, else the least of the tests made."""
+    assert made.tests is not None and made.test is not None
+    every = np.stack([made.tests.pooled, made.tests.own, made.tests.next])
+    least = np.where(np.isnan(every).all(axis=0), np.nan, np.fmin.reduce(every, axis=0))
+    flagged = np.flatnonzero(made.test > 0)
+    least[flagged] = every[made.test[flagged] - 1, flagged]
+    return np.asarray(least)
+
+
+def _effects(graph: TrajectoryGraph, made: _Group, walks: Walks, alarm: bool, draws: int) -> tuple[Effect, ...]:
+    """Effects of the candidate rules, the proposed one first.
+
+    Where the group alarms: the first that ends the alarm, `guard` first if a flagged node says little, then `visited`,
+    `history:1`, `actions:1`; `visited` if none does. Without alarm: `guard` if a flagged node says little, else the one
+    that foretells the next node best.
+    """
+    assert made.test is not None
+    names: list[tuple[str, str, int]] = []
+    if low_information(graph)[walks.keys[made.test > 0]].any():
+        names.append(("guard", CANDIDATES["guard"], -1))
+    if made.w >= 0:
+        w = int(walks.keys[made.w])
+        names.append((visited_rule(graph, w), CANDIDATES["visited"], made.w))
+    names += [(rule, CANDIDATES[rule], -1) for rule in ("history:1", "actions:1")]
+    found = [effect(graph, walks, rule, meaning, made.seed, LEVEL, draws, w) for rule, meaning, w in names]
+    if alarm:
+        usual = next((e for e in found if e.rule.startswith("visited")), found[0])
+        best = next((e for e in found if e.silenced), usual)
+    else:
+        best = found[0] if found[0].rule == "guard" else max(found, key=lambda e: e.gain)
+    return (best, *(e for e in found if e is not best))
+
+
+def _collect(graph: TrajectoryGraph, made: list[tuple[_Group, GroupSuspicion]], seed: int, draws: int) -> Suspects:
+    n = graph.n_nodes
+    p, own, pooled, after, q_own, q_next = (np.full(n, np.nan) for _ in range(6))
+    test, via, judged = np.zeros(n, np.int8), np.full(n, -1, np.int64), np.zeros(n, np.bool_)
+    for one, _ in made:
+        if one.walks is None or one.tests is None or one.test is None or one.via is None:
+            continue
+        at = one.walks.keys
+        own[at], pooled[at], after[at], p[at] = one.tests.own, one.tests.pooled, one.tests.next, _surest(one)
+        q_own[at], q_next[at], test[at] = one.q_own, one.q_next, one.test
+        judged[at[one.tests.tested]] = True
+        via[at] = np.where(one.via >= 0, at[one.via], -1)
+    groups = tuple(said for _, said in made)
+    return Suspects(graph, groups, test > 0, test, p, own, pooled, after, q_own, q_next, judged, via, seed, draws)
