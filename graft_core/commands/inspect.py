@@ -6,7 +6,11 @@ import argparse
 from typing import Any
 
 from graft_core.commands._common import Command, add_input, json_text, load_input, report_words
-from graft_core.insight import describe
+from graft_core.credit.estimate import graph_of
+from graft_core.insight.measures import describe, rule_table
+from graft_core.insight.merges import action_table, largest_merges, low_information_merges
+from graft_core.rollouts import RolloutBatch
+from graft_core.settings import Settings
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +43,9 @@ def _lines(data: dict[str, Any]) -> list[str]:
             f"{graph['edges']} edges, merge rate {_percent(graph['merge_rate'])}",
             f"steps whose moment has two or more steps {_percent(graph['group_size_2'])}, is shared by two or more rollouts "
             f"{_percent(graph['shared'])}; (moment, action) shared {_percent(graph['shared_actions'])}",
+            f"outcomes that inform a step: {graph['propagation']['graph']:.1f} through the graph, "
+            f"{graph['propagation']['visits']:.1f} by equal moments; (moment, action) with more than one next moment "
+            f"{_percent(graph['stochastic_pairs'])}",
             f"paths meet again at {_percent(graph['remerge_index'])} of the moments; {graph['task_roots']} tasks without a "
             "common first moment",
             f"final states with different outcomes: {conflicts['outcomes_states']} "
@@ -53,10 +60,78 @@ def _lines(data: dict[str, Any]) -> list[str]:
     return [*lines, *data["notes"]]
 
 
+def _shorter(text: str, width: int = 70) -> str:
+    flat = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(text.split())) or "(empty)"
+    return flat if len(flat) <= width else flat[: width - 1] + "…"
+
+
+def _rule_lines(table: list[dict[str, Any]]) -> list[str]:
+    """The table of rules as aligned text, the chosen one marked."""
+    head = ("rule", "moments", "merged", "in 2+ steps", "in 2+ rollouts", "outcomes a step", "meet again", "good steps")
+    rows: list[tuple[str, ...]] = [head]
+    for row in table:
+        name = ("* " if row["chosen"] else "  ") + _shorter(row["rules"], 40)
+        if "error" in row:
+            rows.append((name, row["error"]))
+            continue
+        degree = row["propagation"]["graph"]
+        rows.append(
+            (
+                name, str(row["nodes"]), _percent(row["merge_rate"]), _percent(row["group_size_2"]), _percent(row["shared"]),
+                "–" if degree != degree else f"{degree:.1f}", _percent(row["remerge_index"]),
+                "–" if row["good_steps"] is None else str(row["good_steps"]),
+            )
+        )  # fmt: skip
+    full = [row for row in rows if len(row) == len(head)]
+    widths = [max(len(row[i]) for row in full) for i in range(len(head))]
+    return [
+        "  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths)))
+        if len(row) == len(head)
+        else f"{row[0]}: {row[1]}"
+        for row in rows
+    ]
+
+
+def _state_lines(data: dict[str, Any]) -> list[str]:
+    """Rules side by side, actions, the largest merges and those that say little."""
+    lines = ["when are two moments the same (* = chosen):", *("  " + line for line in _rule_lines(data["rule_table"]))]
+    table = data["action_table"]
+    shares = ", ".join(f"{row['actions']} {_percent(row['shared'])}" for row in table["rules"])
+    lines.append(f"(moment, action) shared by two or more rollouts: {shares}; proposed: {table['proposed']}")
+    for title, key in (("largest merges", "largest_merges"), ("merges that say little", "low_information_merges")):
+        some = data[key][:5]
+        if some:
+            lines.append(f"{title}:")
+        for merge in some:
+            texts = [t["text"] for t in merge.get("texts", [])] or [merge["text"]]
+            reason = f", {merge['reason']}" if "reason" in merge else ""
+            words = " | ".join(_shorter(text, 60) for text in texts[:2])
+            lines.append(f"  task {merge['group_id']}: {merge['steps']} steps of {merge['rollouts']} rollouts{reason}: {words}")
+    return lines
+
+
+def _states(batch: RolloutBatch, settings: Settings) -> dict[str, Any]:
+    """What the rules merge: the table of rules, actions, largest and low-information merges."""
+    graph = graph_of(batch, **settings.graph_words)
+    return {
+        "rule_table": rule_table(batch, settings=settings),
+        "action_table": action_table(graph),
+        "largest_merges": largest_merges(graph),
+        "low_information_merges": low_information_merges(graph),
+    }
+
+
 def _run(given: argparse.Namespace) -> int:
+    settings = Settings(rules=tuple(given.rules or ("exact",)), actions=given.actions, sinks=given.sinks)
     batch, report = load_input(given)
-    data = {**report_words(report), **describe(batch, given.rules or ["exact"], given.actions, given.sinks)}
-    print(json_text(data) if given.json else "\n".join(_lines(data)))
+    data = {**report_words(report), **describe(batch, **settings.graph_words)}
+    if data["graph"] is not None:
+        data["warnings"] = [*data["warnings"], *data["graph"].pop("warnings")]
+        data |= _states(batch, settings)
+    lines = [] if given.json else _lines(data)
+    if data["graph"] is not None and not given.json:
+        lines += _state_lines(data)
+    print(json_text(data) if given.json else "\n".join(lines))
     return 0
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from graft_core.formats.canonical import parse_lines
+from graft_core.formats.columns import EXACT
 from graft_core.formats.jsonio import dumps
 from graft_core.formats.limits import LARGEST_EXTRA
 from graft_core.formats.rows import Rows
@@ -52,6 +53,10 @@ class Gather:
 
     def add(self, record: int, made: list[Row]) -> None:
         """The rows of one rollout; all must have its ids. A rollout id that its group has had gets a number."""
+        reason = unusable_ids(made[0])
+        if reason:
+            self.rows.reject(record, reason)
+            return
         key = (dumps(made[0].get("group_id")), dumps(made[0]["rollout_id"]))
         count = self._seen[key] = self._seen.get(key, 0) + 1
         if count > 1:
@@ -69,6 +74,15 @@ class Gather:
         """Hand over what is left."""
         self.rows.add(self._made, self._places)
         self._made, self._places = [], []
+
+
+def unusable_ids(row: Row) -> str:
+    """Why the ids of a rollout cannot be used; empty where they can."""
+    for name in ("group_id", "rollout_id"):
+        value = row.get(name)
+        if isinstance(value, float) and not abs(value) < EXACT:
+            return f"{name} is the number {value!r}, too large to be exact; write ids as text"
+    return "rollout_id is missing" if row.get("rollout_id") is None else ""
 
 
 def extras(value: Any, leave_out: frozenset[str] | set[str] = frozenset()) -> dict[str, Any] | None:

@@ -8,12 +8,13 @@ from typing import Final
 
 from graft_core.rollouts import RolloutBatch
 
-ID: Final = re.compile(r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{6,64}(?![\w-])")
+ID: Final = re.compile(r"(?<![\w-])(?=[\w-]*\d[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{6,64}(?![\w-])")
 LONGEST_ACTION: Final = 2_000
 
 
 def ids_of(batch: RolloutBatch) -> list[frozenset[str]]:
-    """The ids in the actions of each rollout: words of six characters or more that hold letters and digits."""
+    """The ids in the actions of each rollout: words of six characters or more that hold letters
+    and two digits or more."""
     texts = batch.text_array
     known: dict[int, frozenset[str]] = {}
     found: list[set[str]] = [set() for _ in range(batch.n_rollouts)]

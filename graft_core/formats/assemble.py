@@ -38,7 +38,7 @@ def assemble(rows: Rows, name: str) -> tuple[RolloutBatch, Kept]:
     rollout_columns = _rollout_level(a, path, last)
     kept_rollout = np.ones(a.n, dtype=np.bool_)
     kept_rollout[list(a.bad.reasons)] = False
-    kept = Kept((a.roll >= 0) & kept_rollout[a.roll], kept_rollout)
+    kept = Kept((a.roll >= 0) & np.append(kept_rollout, False)[a.roll], kept_rollout)
     telling.reject_bad(a)
     telling.warn_flagged(a, kept)
     telling.warn_duplicates(a, path, kept)

@@ -108,7 +108,9 @@ def map_lists(column: pa.ChunkedArray, remap: npt.NDArray[np.int32]) -> pa.Chunk
 
 def _settle_steps(a: Assembly) -> None:
     """Rows without rollout id are rejected; steps without a number get one; a number without an action is bad."""
-    for row in np.flatnonzero(a.roll < 0).tolist():
+    unnamed = np.flatnonzero(a.roll < 0)
+    _, firsts = np.unique(np.stack([a.file[unnamed], a.record[unnamed]]), axis=1, return_index=True)
+    for row in unnamed[np.sort(firsts)].tolist():
         a.rows.list_rejection(Rejection(a.place(row), "rollout_id is missing, so it is not known whose step this is"))
     named = a.roll >= 0
     a.is_step &= named

@@ -97,6 +97,8 @@ def tool_calls(message: Message) -> list[tuple[str, Any]]:
             out.append((function, call.get("arguments")))
         elif isinstance(function, dict):
             out.append((str(function.get("name", "")), function.get("arguments")))
+        elif isinstance(call, dict) and isinstance(call.get("name"), str):
+            out.append((call["name"], call.get("arguments")))
     return out
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from graft_core.constants import SUCCESS_TOLERANCE
+from graft_core.formats._records import unusable_ids
 from graft_core.formats.chat import chat_steps
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
@@ -46,7 +47,7 @@ def _problem(item: Any) -> str:
     messages = item["traj"]
     if not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
         return "traj is no list of messages"
-    return ""
+    return unusable_ids({"group_id": item["task_id"], "rollout_id": "given"})
 
 
 def rollout_rows(item: dict[str, Any], trial: str, task_set: str) -> list[dict[str, Any]]:

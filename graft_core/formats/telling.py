@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from graft_core.formats import checks
 from graft_core.formats.assembly import Assembly, Kept
-from graft_core.formats.source import SEVERAL_ROWS
 from graft_core.rollouts import Rejection
 
 Ints = npt.NDArray[np.int64]
@@ -30,10 +29,11 @@ def reject_bad(a: Assembly) -> None:
     """List one rejection per unusable rollout, with the number of its records."""
     if not a.bad.reasons:
         return
-    sizes = np.bincount(a.roll[a.roll >= 0], minlength=a.n)
+    chosen = np.flatnonzero(np.isin(a.roll, list(a.bad.reasons)))
+    records = np.unique(np.stack([a.roll[chosen], a.file[chosen], a.record[chosen]]), axis=1)
+    sizes = np.bincount(records[0], minlength=a.n)
     for rollout, (row, reason) in sorted(a.bad.reasons.items(), key=lambda item: item[1][0]):
-        by_line = a.rows.files[int(a.file[row])].unit not in SEVERAL_ROWS
-        a.rows.list_rejection(Rejection(a.place(row), f"{_identity(a, row)}: {reason}", int(sizes[rollout]) if by_line else 1))
+        a.rows.list_rejection(Rejection(a.place(row), f"{_identity(a, row)}: {reason}", int(sizes[rollout])))
 
 
 def _identity(a: Assembly, row: int) -> str:

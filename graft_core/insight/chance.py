@@ -25,8 +25,8 @@ class Chance:
     observed: good steps in failures. mean, low, high: the same count over the shuffles, its mean and its 5th and 95th
     percentile, rounded; counts: all of them. p: float64[n_steps], for each good step the share of shuffles in which the
     same step of a failed rollout gets at least as clear a credit (in standard errors, where these are known); NaN
-    elsewhere. q: float64[n_steps], least false-discovery rate at which the step is listed. beyond: bool[n_steps], good
-    steps that stay listed at `level`.
+    elsewhere. q: float64[n_steps], least false-discovery rate of a list with this step. beyond: bool[n_steps], good steps
+    with q and p <= level, all or none: none where the deals reach such a list too often themselves.
     unequal: bool[n_groups], groups whose outcomes differ; too_small: those of them whose outcomes can be dealt in so few
     ways that no step of theirs can ever be marked. rollouts: int64[n_groups], rollouts of known outcome.
     """
@@ -167,7 +167,7 @@ def sentence(found: Chance) -> str:
         return f"{steps}; {luck}."
     n = int(found.beyond.sum())
     single = f"{n} of them {'is' if n == 1 else 'are'} beyond luck" if n else "No single one is beyond luck"
-    return f"{steps}; {luck}: {verdict}. {single} (at most {100 * found.level:g} % false marks expected)."
+    return f"{steps}; {luck}: {verdict}. {single} at a false-discovery rate of {100 * found.level:g} %."
 
 
 def too_small_sentence(found: Chance) -> str:

@@ -112,7 +112,7 @@ def graph_measures(graph: TrajectoryGraph) -> dict[str, Any]:
     """The measures that a rule is judged by, as plain data; shares are of steps, NaN where there are none.
 
     nodes, merge_rate (1 - nodes / steps), group_size_2 and shared (steps whose node two or more steps, or rollouts, have),
-    shared_actions (the same for (node, action) and rollouts), mean_group_size, remerge_index (`split` graph), and `propagation`:
+    shared_actions (the same for (node, action) and rollouts), mean_group_size, remerge_index (`split` graph), `propagation`:
     over steps of known outcome the mean degree by graph and by visits, and the share of steps whose degree is 1.
     """
     n = max(graph.batch.n_steps, 1)
@@ -141,8 +141,8 @@ def describe(
 ) -> dict[str, Any]:
     """Measures of method.md sec. 6 and 7 under a state and an action rule, as plain data.
 
-    Without chosen groups only the counts are given, and `graph` says why the rest is missing. `graph` also holds `warnings` (code,
-    sentence, count, where) about what the rules merge.
+    Without chosen groups only the counts are given, and `graph` says why the rest is missing. `graph` also holds `warnings`
+    (code, sentence, count, where) about what the rules merge.
     """
     described = counts(batch)
     try:
@@ -209,7 +209,7 @@ def rule_table(
 
 
 def good_and_chance(batch: RolloutBatch, settings: Settings, with_chance: bool) -> dict[str, Any]:
-    """`good_steps` in failures under the settings and, if asked for, `chance` (mean, low, high, beyond_luck); None where undefined."""
+    """`good_steps` in failures and, if asked for, `chance` (mean, low, high, beyond_luck); None where undefined."""
     from graft_core.insight.findings import good_positions, unnormalised
 
     found: dict[str, Any] = {"good_steps": None}

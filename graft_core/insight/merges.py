@@ -98,7 +98,7 @@ def action_table(graph: TrajectoryGraph) -> dict[str, Any]:
     Proposed is the chosen rule if it shares at least 5 %, else the strictest of parsed, normalised and verb that does, else the
     chosen one.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in dict.fromkeys([*action_rules(), graph.actions]):
         codes = action_codes(graph.batch, name)
         rows.append(
@@ -127,8 +127,8 @@ def merge_warnings(graph: TrajectoryGraph) -> list[Warning_]:
         made.append(
             Warning_(
                 "low_information_merges",
-                f"{nodes.size} moments merge steps by an empty, error or no-op observation, or one that many unrelated actions lead "
-                f"to ({steps} of {batch.n_steps} steps); the rule guard keeps them apart",
+                f"{nodes.size} moments merge steps by an empty, error or no-op observation, or one that many unrelated "
+                f"actions lead to ({steps} of {batch.n_steps} steps); the rule guard keeps them apart",
                 int(nodes.size),
                 f"group {batch.group_ids[int(graph.node_group[largest])]}",
             )
@@ -136,12 +136,12 @@ def merge_warnings(graph: TrajectoryGraph) -> list[Warning_]:
     share = shared_actions(graph, graph.actions)
     if share < UNSHARED:
         proposed = action_table(graph)["proposed"]
-        better = f"; --actions {proposed} shares {100 * shared_actions(graph, proposed):.0f} %" if proposed != graph.actions else ""
+        better = f"; --actions {proposed} shares {100 * shared_actions(graph, proposed):.0f} %"
         made.append(
             Warning_(
                 "actions_unshared",
-                f"two rollouts share a moment and an action in {100 * share:.1f} % of the steps, so every number per action is empty"
-                + better,
+                f"two rollouts share a moment and an action in {100 * share:.1f} % of the steps, so every number per action is "
+                "empty" + (better if proposed != graph.actions else ""),
                 batch.n_steps,
             )
         )

@@ -28,10 +28,10 @@ def strictness(
     up_to: int = 4,
     with_chance: bool = False,
 ) -> list[dict[str, Any]]:
-    """One row for each k from 0 to `up_to`: k, rules (their word), merge_rate, shared, group_size_2, remerge_index, propagation, good_steps.
+    """One row for each k from 0 to `up_to`: k, rules (their word), the measures of `graph_measures`, good_steps.
 
-    with_chance adds `chance` (mean, low, high, beyond_luck), one run of 200 shuffles per row. Raises `GroupMissingError` where groups
-    were only assumed.
+    with_chance adds `chance` (mean, low, high, beyond_luck), one run of 200 shuffles per row. Raises `GroupMissingError` where
+    groups were only assumed.
     """
     rows = []
     for k in range(up_to + 1):

@@ -2,8 +2,8 @@
 
 A model is a folder (config, tokenizer, safetensors weights) or a name on the Hugging Face hub. Embeddings are the mean of the
 last hidden states over the text's tokens, or the first token's where the model's own pooling file says so, divided by their
-length. No code and no pickle of a model is ever run. Vectors are kept in the user's cache folder (GRAFT_CACHE names another) by the
-content hashes of model and text.
+length. No code and no pickle of a model is ever run. Vectors are kept in the user's cache folder (GRAFT_CACHE names another)
+by the content hashes of model and text.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def cache_folder() -> Path:
 
 def _cached(folder: Path) -> tuple[HashArray, Vectors]:
     """All vectors of a model in the cache; a damaged file is passed over."""
-    hashes, vectors = [np.zeros(0, dtype=np.uint64)], []
+    hashes: list[HashArray] = [np.zeros(0, dtype=np.uint64)]
+    vectors: list[Vectors] = []
     for path in sorted(folder.glob("*.npz")) if folder.is_dir() else []:
         try:
             with np.load(path, allow_pickle=False) as file:
@@ -138,17 +139,21 @@ class _Encoder:
     def encode(self, texts: list[str]) -> Vectors:
         import torch
         from transformers import AutoModel, AutoTokenizer
+        from transformers.utils import logging
 
+        logging.disable_progress_bar()
         try:
             tokenizer: Any = AutoTokenizer.from_pretrained(self.folder, local_files_only=True)
             model: Any = AutoModel.from_pretrained(self.folder, local_files_only=True, use_safetensors=True)
         except (OSError, ValueError, KeyError, ImportError) as error:
             raise UsageError(f"rule similarity: the model {self.name!r} cannot be loaded: {_first_line(error)}") from None
+        finally:
+            logging.enable_progress_bar()
         device = "cuda" if torch.cuda.is_available() else "cpu"
         model = model.to(device).eval()
         limit = min(int(getattr(model.config, "max_position_embeddings", 512) or 512), 512)
         first_token = _first_token(self.folder)
-        made: list[Vectors] = [np.zeros(0)] * len(texts)
+        made: list[Vectors] = [np.zeros(0, dtype=np.float32)] * len(texts)
         by_length = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         with torch.inference_mode():
             for begin in range(0, len(texts), BATCH):
@@ -170,7 +175,7 @@ def _folder(model: str) -> Path:
     path = Path(model).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file() or not list(path.glob("*.safetensors")):
-            raise UsageError(f"rule similarity: the folder {model} holds no model, expected config.json and *.safetensors in it")
+            raise UsageError(f"rule similarity: the folder {model} holds no model, expected config.json and *.safetensors")
         return path
     try:
         import torch  # noqa: F401
@@ -201,7 +206,8 @@ def _content(folder: Path) -> str:
     from xxhash import xxh3_128
 
     state = xxh3_128()
-    for path in sorted([*folder.glob("*.json"), *folder.glob("*.txt"), *folder.glob("*.safetensors"), *folder.glob("*/config.json")]):
+    patterns = ("*.json", "*.txt", "*.safetensors", "*/config.json")
+    for path in sorted(path for pattern in patterns for path in folder.glob(pattern)):
         state.update(path.relative_to(folder).as_posix().encode())
         with path.open("rb") as file:
             while piece := file.read(1 << 24):

@@ -69,7 +69,7 @@ def normalised(texts: pa.Array) -> pa.Array:
 def expression(rule: str, parameter: str) -> str:
     """The regular expression (RE2 syntax) between the slashes of '/.../', checked; a wrong one is a `UsageError`."""
     if len(parameter) < 3 or not (parameter.startswith("/") and parameter.endswith("/")):
-        raise UsageError(f"rule {rule}:{parameter}: expected a regular expression between slashes, such as {rule}:/[0-9]+ left/")
+        raise UsageError(f"rule {rule}:{parameter}: expected a regular expression between slashes, such as /[0-9]+ left/")
     pattern = parameter[1:-1]
     try:
         pc.match_substring_regex(pa.array([""]), pattern=pattern)

@@ -90,10 +90,10 @@ def _cosine(begin: int, end: int, ranks: Ints, weights: Floats, rests: Floats, r
 def greedy(starts: Ints, ranks: Ints, weights: Floats, n_features: int, tau: float) -> Ints:
     """Each row's leader: the most similar earlier leader with cosine >= tau (of equal ones the first), else itself.
 
-    Exact. Rows are sorted rarest feature first, and a row's prefix leaves a rest shorter than tau. Let the prefix of one row end
-    no later than the other's: if the prefixes share nothing, all that the rows share lies in that row's rest, and their cosine is
-    below tau. So only leaders that share a prefix feature with the row are compared. Before the first shared one nothing is
-    shared, so the product of the two rests from there bounds the cosine.
+    Exact. Rows are sorted rarest feature first, and a row's prefix leaves a rest shorter than tau. Let the prefix of one row
+    end no later than the other's: if the prefixes share nothing, all that the rows share lies in that row's rest, and their
+    cosine is below tau. So only leaders that share a prefix feature with the row are compared. Before the first shared one
+    nothing is shared, so the product of the two rests from there bounds the cosine.
     """
     n = starts.size - 1
     rests = _rests(starts, weights)
@@ -121,7 +121,7 @@ def greedy(starts: Ints, ranks: Ints, weights: Floats, n_features: int, tau: flo
             for k in range(begin[f], end[f]):
                 if rest[k] * rests[i] < best_cosine - SINGLE:
                     continue
-                other = np.int64(who[k])
+                other = int(who[k])
                 if seen[other] == t:
                     continue
                 seen[other] = t

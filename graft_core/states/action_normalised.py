@@ -11,6 +11,4 @@ def _normalised(batch: RolloutBatch, parameter: str) -> IntArray:
     return map_actions(batch, normalised)
 
 
-ACTION_RULE = ActionRule(
-    "normalised", "the executed action is identical apart from case and white space", _normalised, rank=3
-)
+ACTION_RULE = ActionRule("normalised", "the executed action is identical apart from case and white space", _normalised, rank=3)

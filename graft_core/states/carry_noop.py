@@ -1,8 +1,8 @@
 """`carry_noop`: an observation that says that nothing happened keeps the state before it.
 
 Default text: "Nothing happens.", whatever its case and outer white space; `carry_noop:TEXT` names another,
-`carry_noop:/EXPRESSION/` every text that the expression finds. A first observation stays as it is. A final state is carried too:
-a rollout that ends on "Nothing happens." ends in the state before.
+`carry_noop:/EXPRESSION/` every text that the expression finds. A first observation stays as it is. A final state is carried
+too: a rollout that ends on "Nothing happens." ends in the state before.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ def _custom(batch: RolloutBatch, keys: Keys, parameter: str) -> Keys:
     codes = np.asarray(_KEYS[parameter](batch, keys))
     if codes.shape != keys.codes.shape or not np.issubdtype(codes.dtype, np.integer):
         raise UsageError(
-            f"rule custom:{parameter}: the function gave {codes.dtype}{list(codes.shape)}, expected one whole number for each of "
-            f"{keys.codes.size} positions (steps, and a final state per rollout)"
+            f"rule custom:{parameter}: the function gave {codes.dtype}{list(codes.shape)}, expected one whole number for each "
+            f"of {keys.codes.size} positions (steps, and a final state per rollout)"
         )
     return Keys(factorise(codes.astype(np.int64))[0], keys.final_missing, None, None, keys.rules)
 

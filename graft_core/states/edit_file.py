@@ -129,14 +129,16 @@ def _edit(data: Any, where: str) -> Edit:
     if not isinstance(data, dict) or not set(data) <= known:
         raise UsageError(f"{where}: expected an object with the keys merge, or split with by or steps (and group, note)")
     steps = data.get("steps", [])
-    for step in steps if isinstance(steps, list) else [None]:
-        if not isinstance(step, list) or len(step) != 3 or not _texts(step[:2]) or not (step[2] is None or type(step[2]) is int):
+    for step in steps if isinstance(steps, list) else [steps]:
+        named = isinstance(step, list) and len(step) == 3 and _texts(step[:2])
+        if not named or not (step[2] is None or type(step[2]) is int):
             raise UsageError(f"{where}: steps: expected lists of group, rollout and step (null: the final state)")
     merge, words = data.get("merge", []), [data.get(key, "") for key in ("split", "by", "note")]
     group = data.get("group")
     if not _texts(merge) or not _texts(words) or not (group is None or isinstance(group, str)):
         raise UsageError(f"{where}: expected texts for split, by, group and note, and a list of texts for merge")
-    return Edit(tuple(merge), *words[:2], tuple((g, r, s) for g, r, s in steps), group, words[2])
+    split, by, note = words
+    return Edit(tuple(merge), split, by, tuple((g, r, s) for g, r, s in steps), group, note)
 
 
 def _check(edits: Edits, where: str) -> None:

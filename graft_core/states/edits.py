@@ -48,7 +48,8 @@ def _edited(batch: RolloutBatch, keys: Keys, parameter: str) -> Keys:
     edits = read_edits(parameter)
     if plain_rules(edits.rules) != plain_rules(keys.rules):
         raise UsageError(
-            f"rule edits:{parameter}: its nodes are named under the rules {_words(edits.rules)}, here {_words(keys.rules)} stand before"
+            f"rule edits:{parameter}: its nodes are named under the rules {_words(edits.rules)}, here {_words(keys.rules)} "
+            "stand before"
         )
     before = without_texts(keys)
     codes = keys.codes.copy()
@@ -84,7 +85,6 @@ def _edited(batch: RolloutBatch, keys: Keys, parameter: str) -> Keys:
 
 def _words(rules: tuple[str, ...]) -> str:
     return " + ".join(rules) or "exact"
-
 
 
 RULE = StateRule(

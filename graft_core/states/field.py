@@ -2,8 +2,8 @@
 
 PATH is `state` (the file's state column), `observation.a.b` (inside an observation that is JSON), or a path into the step's
 metadata, where a reader keeps the columns it does not know: `metadata.a.b`, or just `a.b`. Parts are keys or list positions.
-The final state is `next_state`, the final observation, or `next_` and the path in the last step's metadata; where there is none,
-the rollout has no final state. A step without the field is an error.
+The final state is `next_state`, the final observation, or `next_` and the path in the last step's metadata; where there is
+none, the rollout has no final state. A step without the field is an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def parts(parameter: str) -> tuple[str, list[str]]:
     """(source, keys) of a path: source is `state`, `observation` or `metadata`."""
     words = parameter.split(".")
     if not all(words):
-        raise UsageError(f"rule field:{parameter}: expected a column or a path such as state, state_hash or observation.room.id")
+        raise UsageError(f"rule field:{parameter}: expected a column or a path such as state, hash or observation.room.id")
     if words[0] == "state" and len(words) == 1:
         return "state", []
     if words[0] in ("observation", "metadata") and len(words) > 1:

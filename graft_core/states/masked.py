@@ -22,7 +22,8 @@ _CLOCK: Final = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?"
 
 MASKS: Final = {
     "step-counter": (
-        r"(?i)\b((?:time ?)?step|turn|move|moves|iteration|attempt|round)(s? ?(?:left)?[\"']?\s?[:#=]?\s?)\d+(?:\s?(?:/|of)\s?\d+)?\b",
+        r"(?i)\b((?:time ?)?step|turn|move|moves|iteration|attempt|round)(s? ?(?:left)?[\"']?\s?[:#=]?\s?)"
+        r"\d+(?:\s?(?:/|of)\s?\d+)?\b",
         r"\1\2<n>",
     ),
     "timestamp": (

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graft_core.rollouts import IntArray, RolloutBatch
+from graft_core.rollouts import BoolArray, IntArray, RolloutBatch
 from graft_core.states.base import factorise, pair_codes, step_positions
 from graft_core.states.compose import compose
 
@@ -39,7 +39,7 @@ def preview(batch: RolloutBatch, specs: Sequence[str], last: int = 1, limit: int
     }
 
 
-def text_merges(batch: RolloutBatch, node: IntArray, chosen: IntArray, limit: int, texts: int = 4) -> list[dict[str, Any]]:
+def text_merges(batch: RolloutBatch, node: IntArray, chosen: BoolArray, limit: int, texts: int = 4) -> list[dict[str, Any]]:
     """The largest of the chosen nodes with the raw texts that they merge. node: code per step; chosen: bool per code."""
     n = len(chosen)
     steps = np.bincount(node, minlength=n)

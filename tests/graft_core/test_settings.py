@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import urllib.parse
+
 import pytest
 
 from graft_core.errors import UsageError
@@ -17,6 +19,27 @@ def test_words_round_trip() -> None:
     assert words["lam"] == "0.25"
     assert Settings.from_words(words) == settings
     assert LOOK.to_words() == {}
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        (r"masked:/\d+ (left|right)/", "history:2"),
+        (r"masked:/a\+\+b+/", "masked:/[+]/"),
+        ("carry_noop:1 + 1 = 2", "visited:C++*", "actions:1"),
+        ("carry_noop:ends with +", "visited:+begins with +"),
+        ("visited:100 % & more; a=b?#c",),
+    ],
+)
+def test_rules_with_any_parameter_round_trip(rules: tuple[str, ...]) -> None:
+    settings = Settings(rules=rules)
+    assert Settings.from_words(settings.to_words()) == settings
+    address = urllib.parse.urlencode(settings.to_words())
+    assert Settings.from_words(dict(urllib.parse.parse_qsl(address))) == settings
+
+
+def test_a_plus_inside_a_rule_is_doubled() -> None:
+    assert Settings(rules=("masked:/a+/", "prefix")).to_words()["rules"] == "masked:/a++/+prefix"
 
 
 def test_an_option_reaches_only_the_estimators_that_have_it() -> None:

@@ -120,7 +120,12 @@ def test_detection_ignores_the_name(tmp_path: Path) -> None:
 def test_every_format_says_what_it_is() -> None:
     assert {"canonical", "canonical-parquet", "tau-bench", "verl-agent"} <= set(formats())
     for name, found in formats().items():
-        assert found.name == name and found.meaning and found.detected_by and found.unit in ("line", "row", "record", "item", "file")
+        assert (
+            found.name == name
+            and found.meaning
+            and found.detected_by
+            and found.unit in ("line", "row", "record", "item", "file")
+        )
 
 
 def test_the_package_can_be_called_like_the_function() -> None:

@@ -31,7 +31,7 @@ def test_normalised() -> None:
 
 
 def test_verb() -> None:
-    batch = actions_batch("go to desk 1", "Go north", "search[red shoes]", 'search {"q": 1}', "search(q=1)", "  look", "", "[x]")
+    batch = actions_batch("go to desk 1", "Go north", "search[shoes]", 'search {"q": 1}', "search(q=1)", " look", "", "[x]")
     assert partition(batch, "verb") == [0, 0, 1, 1, 1, 2, 3, 3]
 
 

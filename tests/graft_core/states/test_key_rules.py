@@ -78,7 +78,7 @@ def test_visited_by_hash_is_visited_by_text() -> None:
     rows = random_rows(1)
     batch = batch_of(rows)
     keys = compose(batch, ["exact"])
-    at = [i for i, p in enumerate(batch.observation) if batch.text(int(p)) == "s2"][0]
+    at = next(i for i, p in enumerate(batch.observation) if batch.text(int(p)) == "s2")
     word = f"#{int(keys.hashes[keys.codes[step_positions(batch)[at]]]):016x}"
     assert found(batch, f"visited:{word}") == found(batch, "visited:s2")
     # under a rule that parts s2, its hash is another one
@@ -91,7 +91,8 @@ def test_content_hashes_do_not_depend_on_the_batch() -> None:
     rows = random_rows(3, groups=1)
     more = [dict(row, group_id="h", observation=row["observation"] + "!", action=row["action"] + "?") for row in random_rows(4)]
     small, large = batch_of(rows), batch_of(more + rows)
-    for specs in (["exact"], ["normalised", "history:2"], ["actions:2"], ["prefix"], ["visited:s1"], ["guard:2"], ["history:1", "actions:1"]):
+    for word in ("exact", "normalised+history:2", "actions:2", "prefix", "visited:s1", "guard:2", "history:1+actions:1"):
+        specs = word.split("+")
         hashes = []
         for batch in (small, large):
             keys = compose(batch, specs)
@@ -148,9 +149,9 @@ def test_guard_tells_several_in_a_row_apart_by_the_whole_row() -> None:
     ("text", "low"),
     [
         ("", True), (" \n", True), ("[]", True), ("None", True), ("(no output)", True), ("Nothing happens.", True),
-        ("Error: user not found", True), ("bash: foo: command not found", True), ("Traceback (most recent call last):\n x", True),
+        ("Error: user not found", True), ("bash: foo: command not found", True), ("Traceback (most recent call last):\n", True),
         ("I only understood you as far as wanting to go.", True), ("Invalid action", True),
-        ("42", False), ("ok", False), ("#@. \n###", False), ("日本", False), ("You are in a room.", False), ("No errors found", False),
+        ("42", False), ("ok", False), ("#@. \n###", False), ("日本", False), ("You are in a room.", False), ("No errors", False),
         ("The error was mine", False), ("<html><b>3 results</b></html>", False),
     ],
 )  # fmt: skip

@@ -46,8 +46,8 @@ def load(path: Path, rows: list[dict[str, Any]]) -> RolloutBatch:
 
 def test_normalised_is_nfkc_case_and_white_space() -> None:
     texts = [
-        "You  see\ta LAMP.\n", "you see a lamp.", "You see a lamp", "\ufb01ne caf\u00e9", "FINE cafe\u0301", "a\u00a0b\u2028c\u0085d\u1680e\u3000f",
-        "a b c d e f", "", " \n ", "日本  語", "日本 語", "日本語",
+        "You  see\ta LAMP.\n", "you see a lamp.", "You see a lamp", "\ufb01ne caf\u00e9", "FINE cafe\u0301",
+        "a\u00a0b\u2028c\u0085d\u1680e\u3000f", "a b c d e f", "", " \n ", "日本  語", "日本 語", "日本語",
     ]  # fmt: skip
     expected = [" ".join(unicodedata.normalize("NFKC", t).lower().split()) for t in texts]
     assert same_partition(partition(texts_batch(*texts), "normalised"), expected)
@@ -63,7 +63,7 @@ def test_normalised_is_nfkc_case_and_white_space() -> None:
         ("timestamp", ("12:30 PM", "1:05 am"), ("12", "13")),
         ("number", ("score -5, 1,200.50 left", "score 17, 3 left"), ("score", "score 5")),
         ("hex", ("commit 0xDEADBEEF", "commit 1a2b3c4d5e"), ("commit bead", "commit deaf")),
-        ("uuid", ("id 123e4567-e89b-12d3-a456-426614174000.", "id 00000000-0000-0000-0000-00000000000a."), ("id 1-2", "id 1-3")),
+        ("uuid", ("123e4567-e89b-12d3-a456-426614174000.", "00000000-0000-0000-0000-00000000000a."), ("id 1-2", "id 1-3")),
         ("path", ("in /usr/lib/x.py: error", "in ./a/b/c: error"), ("this and/or that", "this and/or those")),
         ("path", (r'"C:\Users\me"', '"~/a/b"'), ("a/b", "a/c")),
         ("status-bar", ("You are home.\n\n> -= Home =-6/64", "You are home.\n> -= Home =-0/12\n"), ("6/64", "7/64")),
@@ -96,8 +96,9 @@ def brute_carry(texts: list[str], noop: str) -> list[str]:
 
 
 def test_carry_noop_keeps_the_state_before() -> None:
-    texts = ["Nothing happens.", "A", "nothing happens.", " Nothing happens.\n", "B", "Nothing happens. Yet.", "Nothing happens."]
-    batch = texts_batch(*texts, final="Nothing happens.")
+    again = "Nothing happens."
+    texts = [again, "A", "nothing happens.", " Nothing happens.\n", "B", "Nothing happens. Yet.", again]
+    batch = texts_batch(*texts, final=again)
     step, final = state_keys(batch, ["carry_noop"])
     assert same_partition(step.tolist(), brute_carry(texts, r"nothing happens\."))
     assert final[0] == step[-1]
@@ -133,7 +134,7 @@ def test_field_in_metadata(tmp_path: Path, path: str) -> None:
     batch = load(tmp_path / "a.jsonl", rows_with(fields, next_board={"cells": [2, 1]}))
     step, final = state_keys(batch, [f"field:{path}"])
     assert step[0] == step[2] == step[3] != step[1] == final[0]
-    with pytest.raises(UsageError, match="field:board.cells.1: 1 of 4 steps have no such field, the first is step 3"):
+    with pytest.raises(UsageError, match=r"field:board\.cells\.1: 1 of 4 steps have no such field, the first is step 3"):
         state_keys(batch, ["field:board.cells.1"])
 
 
@@ -147,7 +148,9 @@ def test_field_inside_a_json_observation(tmp_path: Path) -> None:
 
 def test_a_missing_field_is_one_sentence(tmp_path: Path) -> None:
     batch = load(tmp_path / "a.jsonl", rows_with([{"hash": 1}, {}, {}]))
-    with pytest.raises(UsageError, match=r"field:hash: 2 of 3 steps have no such field, the first is step 1 of rollout r \(group g\)"):
+    with pytest.raises(
+        UsageError, match=r"hash: 2 of 3 steps have no such field, the first is step 1 of rollout r \(group g\)"
+    ):
         state_keys(batch, ["field:hash"])
     with pytest.raises(UsageError, match="field:state: 3 of 3 steps"):
         state_keys(batch, ["field:state"])

@@ -1,0 +1,418 @@
+"""Suspect merges: the shuffles are exact, chance keeps its promise, and a hidden key is found."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from row_batches import batch_of, random_rows, walk
+
+from graft_core.graph import TrajectoryGraph, build_graph
+from graft_core.insight import _suspect_kernels as kernels
+from graft_core.insight import _suspect_node_kernels as node_kernels
+from graft_core.insight import suspect
+from graft_core.insight._suspect_group import Walks, corrected, gate, node_tests, walks_of
+from graft_core.insight._suspect_split import gain, parted, parts
+from graft_core.insight.suspect import TESTS, Suspects, pair, sentence, suspects
+
+
+@pytest.fixture(scope="module")
+def experiment(root: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("suspect_experiment", root / "benchmarks" / "suspect.py")
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = made
+    spec.loader.exec_module(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def hidden(experiment: ModuleType) -> tuple[object, Suspects]:
+    made = experiment.sample(experiment.HIDDEN[4], 5, 16, 101)
+    return made, suspects(made.graph)
+
+
+def graph_of(*paths: str, ends: str = "") -> TrajectoryGraph:
+    """A group of rollouts "A:x B:y"; `ends` has one letter per rollout, lower case = cut off there."""
+    rows = []
+    for i, path in enumerate(paths):
+        end = ends[i] if ends else "E"
+        rows += walk(f"r{i}", path, 1.0, end.upper(), truncated=end.islower(), terminated=not end.islower())
+    return build_graph(batch_of(rows))
+
+
+def state(seed: int) -> np.ndarray:
+    return np.array([seed], np.uint64)
+
+
+# -- the uniform shuffle ------------------------------------------------------------------------------------
+
+
+def circuit(walks: Walks, seed: int | None) -> tuple[int, ...]:
+    """The group's circuit as it is, or in one shuffle."""
+    starts, targets = kernels.exits(walks.path, walks.offsets, walks.ends, walks.n_nodes, walks.n_ends)
+    if seed is not None:
+        kernels.reorder(starts, targets, state(seed))
+    out = np.empty(targets.size, np.int64)
+    kernels.read(starts, targets, walks.n_nodes, out)
+    return tuple(out.tolist())
+
+
+def edges(walked: tuple[int, ...], root: int) -> Counter[tuple[int, int]]:
+    return Counter(itertools.pairwise((root, *walked)))
+
+
+def test_a_shuffle_keeps_first_states_and_step_counts_and_reads_every_step() -> None:
+    graph = build_graph(batch_of(random_rows(3, groups=1, rollouts=12, empty=0.2, no_final=0.3)))
+    walks = walks_of(graph, 0)
+    root = walks.n_nodes + walks.n_ends
+    own = circuit(walks, None)
+    assert own[: int(walks.offsets[1])] == tuple(walks.path[: walks.offsets[1]].tolist())
+    assert own.count(root) == walks.rows.size
+    different = 0
+    for seed in range(200):
+        shuffled = circuit(walks, seed)
+        assert edges(shuffled, root) == edges(own, root)
+        different += shuffled != own
+    assert different > 150
+
+
+def all_circuits(walks: Walks) -> set[tuple[int, ...]]:
+    """Every vertex sequence from the root with the group's edge counts, by trying all ways."""
+    root = walks.n_nodes + walks.n_ends
+    left = edges(circuit(walks, None), root)
+    found: set[tuple[int, ...]] = set()
+
+    def go(here: int, so_far: list[int], rest: int) -> None:
+        if not rest:
+            found.add(tuple(so_far))
+            return
+        for (u, v), n in list(left.items()):
+            if u == here and n:
+                left[u, v] -= 1
+                go(v, [*so_far, v], rest - 1)
+                left[u, v] += 1
+
+    go(root, [], sum(left.values()))
+    return found
+
+
+def test_shuffles_are_uniform_among_all_groups_with_the_same_counts() -> None:
+    """By enumeration: every possible group comes up equally often (chi-squared within four standard errors)."""
+    graph = graph_of("A:x B:x A:x C:x", "A:x C:x B:x", "A:x B:x C:x C:x")
+    walks = walks_of(graph, 0)
+    possible = all_circuits(walks)
+    assert 20 < len(possible) < 400
+    draws = 100 * len(possible)
+    seen = Counter(circuit(walks, seed) for seed in range(draws))
+    assert set(seen) == possible
+    chi = sum((n - 100) ** 2 / 100 for n in seen.values())
+    assert abs(chi - (len(possible) - 1)) < 4 * np.sqrt(2 * len(possible))
+
+
+def test_coverage_of_the_group_is_counted_by_hand() -> None:
+    graph = graph_of("A:x B:x A:x", "A:x C:x B:x", "A:x A:x")
+    walks = walks_of(graph, 0)
+    column, width = walks.columns()
+    assert width == 2  # C is visited once: its coverage cannot vary
+    counts = kernels.shuffled_cover(
+        walks.path, walks.offsets, walks.ends, walks.n_nodes, walks.n_ends, column, width, 0, state(0)
+    )
+    assert counts[0].tolist() == [3, 2]
+
+
+def test_simulated_rollouts_end_at_the_turn_limit_and_cover_as_counted() -> None:
+    """A loops on itself or goes to B with equal counts; within 3 steps of A, B is met with chance 3/4."""
+    graph = graph_of("A:x A:x B:x", "A:x B:x B:x", "A:x A:x A:x", ends="Eea")
+    walks = walks_of(graph, 0)
+    assert walks.cut.tolist() == [False, True, True]
+    assert walks.after.tolist() == [-1, -1, int(np.flatnonzero(walks.keys == graph.src[0])[0])]
+    column, width = walks.columns()
+    counts = kernels.simulated_cover(walks.path, walks.offsets, walks.after, walks.n_nodes, 3, column, width, 20000, state(1))
+    assert counts[0].tolist() == [3, 2]
+    stay = 4 / 6  # A -> A four times (the last one is the cut rollout's), A -> B twice
+    assert counts[1:, 1].mean() / 3 == pytest.approx(1 - stay**2, abs=0.01)
+
+
+# -- pieces ------------------------------------------------------------------------------------------------------
+
+
+def test_exchanged_pieces_are_all_ways_of_dealing_tails_and_loops() -> None:
+    """Against all permutations, done with sets: the distribution of every coverage count is the same."""
+    rollouts = ["P U A B U C", "U D U A A U B", "Q U C", "A Q"]
+    graph = graph_of(*(" ".join(f"{s}:x" for s in r.split()) for r in rollouts))
+    walks = walks_of(graph, 0)
+    names = [graph.batch.text(int(graph.node_text[k])) for k in walks.keys.tolist()]
+    u = names.index("U")
+    column = np.arange(walks.n_nodes)
+    counts = np.empty((40001, walks.n_nodes), np.int32)
+    node_kernels.exchanged_cover(u, walks.path, walks.offsets, column, walks.n_nodes, 40000, state(5), counts)
+
+    prefixes, loops, tails, slots = [], [], [], []
+    for r in rollouts:
+        pieces = [set(part.split()) for part in f" {r} ".split("U")]
+        if len(pieces) > 1:
+            prefixes.append(pieces[0])
+            loops += pieces[1:-1]
+            tails.append(pieces[-1])
+            slots.append(len(pieces) - 2)
+    for name in "ABCDPQ":
+        exact: Counter[int] = Counter()
+        for tail in itertools.permutations(tails):
+            for loop in itertools.permutations(loops):
+                given = iter(loop)
+                met = [p | t | set().union(*(next(given) for _ in range(n))) for p, t, n in zip(prefixes, tail, slots, strict=True)]
+                exact[sum(name in m for m in met)] += 1
+        total = sum(exact.values())
+        seen = Counter(counts[1:, names.index(name)].tolist())
+        assert set(seen) == set(exact)
+        for value, n in exact.items():
+            assert seen[value] / 40000 == pytest.approx(n / total, abs=0.015)
+    assert counts[0].tolist() == [2 if n in "ABC" else 0 if n == "U" else 1 for n in names]
+
+
+def test_next_nodes_are_dealt_within_the_action_only() -> None:
+    """All that varies is explained by the action: nothing to test. Where the step before decides, p is the smallest there is."""
+    by_action = ["P:x U:a A:x", "Q:x U:b B:x"] * 6
+    by_past = ["P:x U:a A:x", "Q:x U:a B:x"] * 6
+    for paths, expected in ((by_action, np.nan), (by_past, 1 / 1000)):
+        graph = graph_of(*paths)
+        walks = walks_of(graph, 0)
+        at = [graph.batch.text(int(graph.node_text[k])) for k in walks.keys.tolist()].index("U")
+        p = node_tests(walks, False, 3).next[at]
+        assert p == pytest.approx(expected, abs=0.003, nan_ok=True)
+
+
+# -- chance keeps its promise --------------------------------------------------------------------------------
+
+
+def test_the_group_test_is_uniform_where_nothing_is_hidden() -> None:
+    """400 groups of a memoryless random walk: p <= x in a share x of them, within four standard errors."""
+    pick = np.random.default_rng(12)
+    p = []
+    for g in range(400):
+        walks = []
+        for _ in range(6):
+            here, path = 0, []
+            while here < 4:
+                path.append(f"{'ABCD'[here]}:x")
+                here = int(pick.choice(5, p=[(0.2, 0.3, 0.2, 0.2, 0.1), (0.3, 0.1, 0.3, 0.1, 0.2)][here % 2]))
+            walks.append(" ".join(path))
+        p.append(gate(walks_of(graph_of(*walks), 0), g, 99))
+    values = np.array(p)
+    assert not np.isnan(values).any()
+    for x in (0.05, 0.25, 0.5, 0.75):
+        assert np.mean(values <= x) <= x + 4 * np.sqrt(x * (1 - x) / 400)
+    assert np.mean(values <= 0.5) >= 0.3
+
+
+def test_clean_worlds_stay_quiet_and_rarely_flag_a_node(experiment: ModuleType) -> None:
+    row = experiment.measure(experiment.CLEAN[4], 30, 16, 102)
+    assert row.alarms <= 0.2 and row.flagged_clean <= 0.05
+
+
+def test_false_discovery_rates_are_those_of_benjamini_and_hochberg() -> None:
+    q = corrected(np.array([0.01, np.nan, 0.04, 0.03, 0.5]))
+    assert q.tolist() == pytest.approx([0.04, np.nan, 0.16 / 3, 0.16 / 3, 0.5], nan_ok=True)
+
+
+# -- what is hidden is found ---------------------------------------------------------------------------------------
+
+
+def test_a_hidden_key_raises_the_alarm_and_the_key_is_named(hidden: tuple[object, Suspects], experiment: ModuleType) -> None:
+    made, found = hidden
+    key = experiment.key_text(experiment.HIDDEN[4])
+    assert found.alarms == 5
+    named = [said.rule == f"visited:{key}" for said in found.groups]
+    assert sum(named) >= 4
+    for said in found.groups:
+        assert said.effects[0].silenced and not said.effects[0].p <= suspect.LEVEL
+        assert said.nodes and all(found.graph.node_group[u] == said.group for u in said.nodes)
+    flagged = found.flag & made.positive  # type: ignore[attr-defined]
+    assert flagged.sum() >= 0.6 * made.positive.sum()  # type: ignore[attr-defined]
+    words = sentence(found, 0)
+    assert "1 in 20" in words and "has visited" in words and "ends the alarm" in words
+
+
+def test_the_two_rollouts_shown_differ_in_the_milestone(hidden: tuple[object, Suspects]) -> None:
+    _, found = hidden
+    graph = found.graph
+    shown = 0
+    for said in found.groups:
+        for node in said.nodes:
+            both = pair(found, node)
+            if both is None or both.w < 0:
+                continue
+            shown += 1
+            assert both.one.rollout != both.other.rollout or both.one.t != both.other.t
+            for moment, met in ((both.one, True), (both.other, False)):
+                start = int(graph.batch.offsets[moment.rollout])
+                assert graph.src[moment.position] == node and moment.position == start + moment.t
+                assert (both.w in graph.src[start : moment.position].tolist()) is met
+                stop = int(graph.batch.offsets[moment.rollout + 1])
+                assert moment.met_after == (both.w in graph.src[moment.position + 1 : stop].tolist())
+    assert shown >= 10
+
+
+def test_nothing_happens_is_found_and_guard_is_proposed(experiment: ModuleType) -> None:
+    made = experiment.sample(experiment.DANCED, 4, 16, 103)
+    found = suspects(made.graph)
+    assert (found.flag & made.positive).sum() >= 3
+    assert [said.rule for said in found.groups].count("guard") >= 3
+    node = int(np.flatnonzero(found.flag & made.positive)[0])
+    assert suspect.node_sentence(found, node)
+
+
+def test_same_action_elsewhere_names_two_visits_with_the_same_action() -> None:
+    graph = graph_of(*(["P:x U:a A:x", "Q:x U:a B:x", "P:x U:b C:x"] * 6))
+    found = suspects(graph)
+    node = int(np.flatnonzero(graph.node_text == graph.batch.observation[1])[0])
+    assert TESTS[found.test[node]] == "next" and found.groups[0].word == "nodes"
+    assert found.groups[0].rule in ("history:1", "guard")
+    assert suspect.NEXT_SENTENCE in sentence(found, 0)
+    both = pair(found, node)
+    assert both is not None
+    one, other = both.one.position, both.other.position
+    assert graph.pair[one] == graph.pair[other] and graph.dst[one] != graph.dst[other]
+    assert graph.src[one - 1] != graph.src[other - 1]
+
+
+# -- finer keys ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["visited", "history:1", "actions:1", "guard"])
+def test_parting_nodes_here_is_what_the_rule_does_to_the_graph(rule: str) -> None:
+    """Same partition of steps, same coverage test statistic, as building the graph anew with the rule."""
+    batch = batch_of(random_rows(5, groups=2, rollouts=8, no_final=0.2))
+    graph = build_graph(batch)
+    for group in range(2):
+        walks = walks_of(graph, group)
+        w = 1
+        spec = f"visited:{batch.text(int(graph.node_text[walks.keys[w]]))}" if rule == "visited" else rule
+        made = parted(walks, *parts(graph, walks, rule, w))
+        finer = walks_of(build_graph(batch, ["exact", spec]), group)
+        for left, right in ((made.path, finer.path), (made.pair, finer.pair), (made.next, finer.next)):
+            pairs = set(zip(left.tolist(), right.tolist(), strict=True))
+            assert len(pairs) == np.unique(left).size == np.unique(right).size
+        assert (made.after >= 0).tolist() == (finer.after >= 0).tolist()
+
+
+def test_a_finer_key_is_said_to_help_only_where_it_foretells_the_next_node() -> None:
+    helps = walks_of(graph_of(*(["P:x U:a A:x", "Q:x U:a B:x"] * 6)), 0)
+    useless = walks_of(graph_of(*(["P:x U:a A:x", "Q:x U:a B:x", "Q:x U:a A:x", "P:x U:a B:x"] * 6)), 0)
+    for walks, better in ((helps, True), (useless, False)):
+        came = np.concatenate([[0], walks.path[:-1] + 1])
+        came[walks.offsets[:-1]] = 0
+        assert (gain(walks, came) > 0) is better
+
+
+def test_gain_is_the_formula_written_out() -> None:
+    graph = build_graph(batch_of(random_rows(8, groups=1, rollouts=7)))
+    walks = walks_of(graph, 0)
+    part = np.arange(walks.path.size) % 2
+    steps = list(zip(walks.walk_of_step.tolist(), walks.pair.tolist(), part.tolist(), walks.next.tolist(), strict=True))
+    total = 0.0
+    for i, a, h, v in steps:
+        rest = [s for s in steps if s[0] != i]
+        k = len({s[3] for s in steps if s[1] == a})
+        p0 = (sum(s[1] == a and s[3] == v for s in rest) + 0.5) / (sum(s[1] == a for s in rest) + 0.5 * k)
+        fine = [s for s in rest if s[1] == a and s[2] == h]
+        p1 = (sum(s[3] == v for s in fine) + 2 * p0) / (len(fine) + 2)
+        total += np.log(p1) - np.log(p0)
+    assert gain(walks, part) == pytest.approx(total / len(steps))
+
+
+# -- the same for everyone ----------------------------------------------------------------------------------------
+
+
+def fingerprint(found: Suspects) -> str:
+    return repr(found.as_dict())
+
+
+def test_results_do_not_depend_on_threads_or_on_the_other_groups(experiment: ModuleType) -> None:
+    made = experiment.sample(experiment.HIDDEN[4], 3, 8, 104)
+    one = suspects(made.graph, threads=1)
+    assert fingerprint(one) == fingerprint(suspects(made.graph, threads=4))
+    assert fingerprint(one) != fingerprint(suspects(made.graph, seed=1))
+    calls: list[tuple[int, int]] = []
+    suspects(made.graph, progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(1, 3), (2, 3), (3, 3)]
+
+    rows = {g: random_rows(40 + i, groups=1, rollouts=12) for i, g in enumerate("ab")}
+    for g, own in rows.items():
+        for row in own:
+            row["group_id"] = g
+    both = suspects(build_graph(batch_of(rows["a"] + rows["b"])))
+    alone = suspects(build_graph(batch_of(rows["b"])))
+    assert both.groups[1].p == alone.groups[0].p
+    own = both.graph.node_group == 1
+    np.testing.assert_array_equal(both.p_own[own], alone.p_own)
+
+
+PROGRAM = """
+import sys
+sys.path[:0] = [{support!r}]
+from row_batches import batch_of, random_rows
+from graft_core.graph import build_graph
+from graft_core.insight.suspect import suspects
+print(suspects(build_graph(batch_of(random_rows(6, groups=2, rollouts=16))), draws=199).as_dict())
+"""
+
+
+def test_results_do_not_depend_on_the_hash_seed(root: Path) -> None:
+    program = PROGRAM.format(support=str(root / "tests" / "graft_core" / "support"))
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, cwd=root, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1 and said.pop()
+
+
+# -- words --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("paths", "ends", "word", "says"),
+    [
+        (["A:x B:x"] * 3, "", "rare", "seen too rarely to judge"),
+        (["A:x B:x A:y B:x", "B:x A:x", "A:y A:x B:x"] * 3, "", "small", "stay unseen"),
+        (["A:x B:x A:y B:x", "B:x A:x", "A:y A:x B:x"] * 6, "", "none", "almost surely show"),
+        (["A:x B:x A:y B:x", "B:x A:x", "A:y A:x B:x"] * 6, "abE" * 6, "cut", "turn limits hide"),
+    ],
+)
+def test_a_quiet_group_is_never_called_clean(paths: list[str], ends: str, word: str, says: str) -> None:
+    found = suspects(graph_of(*paths, ends=ends))
+    assert found.groups[0].word == word
+    assert says in sentence(found, 0).lower() or says in sentence(found, 0)
+    assert "clean" not in sentence(found, 0)
+    assert "clean" not in suspect.summary(found)
+
+
+def test_long_or_shared_texts_are_named_by_hash_and_the_rule_works() -> None:
+    """The proposed rule can be applied as it stands."""
+    long = "K" * 200
+    paths = [f"A:x {long}:x A:y D:x", f"A:x A:x {long}:x A:y A:y D:x"] * 10
+    graph = graph_of(*paths)
+    node = int(graph.src[1])
+    rule = suspect.visited_rule(graph, node)
+    assert rule.startswith("visited:#")
+    finer = build_graph(graph.batch, ["exact", rule])
+    assert finer.n_ordinary > graph.n_ordinary
+    assert suspect.visited_rule(graph, int(graph.src[0])) == "visited:A"
+
+
+def test_an_empty_batch_and_rollouts_without_steps_are_no_error() -> None:
+    found = suspects(build_graph(batch_of([*walk("r0", "", 1.0), *walk("r1", "", 0.0)])))
+    assert found.groups[0].word == "rare" and np.isnan(found.groups[0].p)
+    assert sentence(found, 0)
+    assert suspects(build_graph(batch_of([]))).groups == ()
