@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Literal
 
 import streamlit as st
 
 from graft_core.formats import load
 from graft_core.insight import Findings
+from graft_core.insight.align import AlignedRow, Pair, align_rollouts, batch_measures, lambda_sweep, pair
 from graft_core.insight.cards import data_sha256
 from graft_core.insight.compare import Comparison, compare
 from graft_core.insight.findings import findings, lambda_counts
 from graft_core.insight.lost import Lost, lost
+from graft_core.insight.measures import rule_table
 from graft_core.insight.report import with_certainty, with_chance
+from graft_core.insight.strictness import strictness
+from graft_core.insight.suspect import Suspects, suspects
 from graft_core.insight.teach import Teaching, teach
-from graft_core.rollouts import LoadReport, RolloutBatch
+from graft_core.insight.transcript import Course, course
+from graft_core.rollouts import FloatArray, LoadReport, RolloutBatch
 from graft_core.settings import Settings
 
 NOTES = ".graft-notes.json"  # written by the app itself beside the data
@@ -87,3 +93,60 @@ def comparison_of(
 def lambda_effect(path: str, on_disk: Stamp, group_by: str | None, settings: Settings) -> list[dict[str, float]]:
     """How many good steps each lambda would list."""
     return lambda_counts(batch_of(path, on_disk, group_by)[0], settings)
+
+
+@st.cache_data(max_entries=12, show_spinner="Comparing rules ...")
+def rule_table_of(
+    path: str, on_disk: Stamp, group_by: str | None, settings: Settings, with_chance: bool
+) -> list[dict[str, Any]]:
+    """The measures of the chosen rule and of each alternative."""
+    return rule_table(batch_of(path, on_disk, group_by)[0], settings=settings, with_chance=with_chance)
+
+
+@st.cache_data(max_entries=12, show_spinner="Trying stricter keys ...")
+def strictness_of(
+    path: str, on_disk: Stamp, group_by: str | None, settings: Settings, of: Literal["observations", "actions"], chance: bool
+) -> list[dict[str, Any]]:
+    """What the last 0..4 observations or actions do to merging and findings."""
+    return strictness(batch_of(path, on_disk, group_by)[0], settings, of, with_chance=chance)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Looking for suspect merges ...")
+def suspects_of(path: str, on_disk: Stamp, group_by: str | None, settings: Settings) -> Suspects:
+    """Merges that seem to hide a state, tested group by group."""
+    return suspects(findings_of(path, on_disk, group_by, settings).graph)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def course_of(path: str, on_disk: Stamp, group_by: str | None, settings: Settings, rollout: int) -> Course:
+    """Value and credit along one rollout."""
+    return course(findings_of(path, on_disk, group_by, settings), rollout)
+
+
+@st.cache_resource(max_entries=16, show_spinner="Aligning the rollouts ...")
+def aligned_of(
+    path: str, on_disk: Stamp, group_by: str | None, settings: Settings, left: int, right: int
+) -> tuple[AlignedRow, ...]:
+    """Two rollouts in rows, aligned where they share moments."""
+    return align_rollouts(findings_of(path, on_disk, group_by, settings).graph, left, right)
+
+
+@st.cache_resource(max_entries=12, show_spinner="Comparing the two settings ...")
+def pair_of(path: str, on_disk: Stamp, group_by: str | None, left: Settings, right: Settings) -> Pair:
+    """Two settings on the same steps."""
+    return pair(batch_of(path, on_disk, group_by)[0], left, right)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Sweeping λ ...")
+def sweep_of(
+    path: str, on_disk: Stamp, group_by: str | None, settings: Settings, lambdas: tuple[float, ...]
+) -> FloatArray:
+    """Credit of every step at each lambda."""
+    return lambda_sweep(batch_of(path, on_disk, group_by)[0], settings, lambdas)
+
+
+@st.cache_data(max_entries=24, show_spinner="Measuring the batch ...")
+def measures_of(path: str, on_disk: Stamp, group_by: str | None, settings: Settings) -> dict[str, float]:
+    """The measures that papers report, under these settings and their estimator A."""
+    batch = batch_of(path, on_disk, group_by)[0]
+    return batch_measures(batch, settings, settings.credit(batch, settings.estimator)[batch.order])

@@ -2,24 +2,75 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from graft_app import urlstate
+from graft_app.server import given_paths
 from graft_core.credit import estimators
+from graft_core.errors import UsageError
 from graft_core.options import Option
 from graft_core.registry import pick
 from graft_core.settings import DATA_OPTIONS, LOOK, Settings, credit_options
-from graft_core.states.compose import action_rules, parse, rules
+from graft_core.states.compose import action_rules, join_rules, parse, rules, split_rules
 
-HISTORY = ("history:1", "history:2", "history:3")
+RIGHT = "c_"
+"""Begins the words of the right-hand settings of a comparison."""
+
+READY = (
+    "exact", "normalised", "carry_noop", "guard", "history:1", "history:2", "history:3", "actions:1", "actions:2", "action_set",
+    "prefix",
+)
+"""Rules on the menu; the States page takes any composition."""
 
 
-def _rules_of(word: str) -> tuple[str, ...]:
-    specs = tuple(word.split("+"))
+def rules_of(word: str) -> tuple[str, ...]:
+    """Rules from their word in the address. What a foreign link could misuse is refused: files and models elsewhere."""
+    specs = split_rules(word)
+    for spec in specs:
+        name, _, parameter = spec.partition(":")
+        if name == "edits" and not any(Path(parameter).resolve().is_relative_to(root) for root in roots()):
+            raise UsageError(f"rule {spec!r}: edit files are read from beside the given paths only")
+        if name == "similarity" and "@" in parameter and not Path(parameter.partition("@")[2]).is_dir():
+            raise UsageError(f"rule {spec!r}: the app takes models from a folder on this machine only")
+        if name == "custom":
+            raise UsageError(f"rule {spec!r}: a function of your own is for the library, not for the app")
     parse(specs)
     return specs
+
+
+def roots() -> list[Path]:
+    """Folders of the given paths."""
+    paths = [Path(path).resolve() for path in given_paths()]
+    return [path if path.is_dir() else path.parent for path in paths]
+
+
+def rule_words(spec: str) -> str:
+    """A rule in plain words."""
+    name, _, parameter = spec.partition(":")
+    if name in ("history", "actions") and parameter:
+        what = {"history": "observation", "actions": "action"}[name]
+        return f"text and last {what if parameter == '1' else f'{parameter} {what}s'} are identical"
+    meaning = rules()[name].meaning if name in rules() else spec
+    return f"{meaning} ({parameter})" if parameter else meaning
+
+
+def beside(left: Settings) -> Settings:
+    """The right-hand settings of a comparison: words that begin with c_; what is absent is as on the left, but for the
+    estimator, which is then credit B.
+    """
+    fields: dict[str, Any] = {
+        "estimator": urlstate.read(f"{RIGHT}a", lambda w: pick(estimators(), w, "estimator").name, left.baseline),
+        "rules": urlstate.read(f"{RIGHT}rules", rules_of, left.rules),
+        "actions": urlstate.read(f"{RIGHT}actions", lambda w: pick(action_rules(), w, "action rule").name, left.actions),
+    }
+    for name, option in DATA_OPTIONS.items():
+        if name != "actions":
+            fields[name] = urlstate.read(RIGHT + name, option.check, getattr(left, name))
+    given = {name: urlstate.read(RIGHT + name, option.check, None) for name, option in credit_options().items()}
+    return left.with_options(**fields, **{name: value for name, value in given.items() if value is not None})
 
 
 def current() -> Settings:
@@ -27,7 +78,7 @@ def current() -> Settings:
     fields: dict[str, Any] = {
         "estimator": urlstate.read("a", lambda w: pick(estimators(), w, "estimator").name, LOOK.estimator),
         "baseline": urlstate.read("b", lambda w: pick(estimators(), w, "estimator").name, LOOK.baseline),
-        "rules": urlstate.read("rules", _rules_of, LOOK.rules),
+        "rules": urlstate.read("rules", rules_of, LOOK.rules),
         "actions": urlstate.read("actions", lambda w: pick(action_rules(), w, "action rule").name, LOOK.actions),
     }
     for name, option in DATA_OPTIONS.items():
@@ -55,9 +106,9 @@ def estimator_menu(label: str, parameter: str, value: str, default: str, hint: s
     )
 
 
-def option_widget(option: Option, value: Any, default: Any) -> None:
+def option_widget(option: Option, value: Any, default: Any, prefix: str = "") -> None:
     """One widget for an option, by its kind; `default` None means each estimator's own."""
-    bound = urlstate.bind(option.name, value, default, _word)
+    bound = urlstate.bind(prefix + option.name, value, default, _word)
     text = f"{option.meaning} ({option.name})"
     own = "each estimator's own" if default is None else str(default)
     if option.kind == "word":
@@ -77,39 +128,28 @@ def _word(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def lambda_slider(settings: Settings) -> None:
-    """Lambda, where A or B has it: from trusting the map to trusting the outcome."""
-    owners = [estimators()[n].option("lam") for n in (settings.estimator, settings.baseline)]
-    option = next((o for o in owners if o), None)
+def lambda_slider(settings: Settings, left: Settings | None = None) -> None:
+    """Lambda, where A or B has it: from trusting the map to trusting the outcome. left: what a right-hand side starts from."""
+    names = (settings.estimator,) if left else (settings.estimator, settings.baseline)
+    option = next((o for o in (estimators()[n].option("lam") for n in names) if o), None)
     if option is None:
         return
     value = float(dict(settings.given).get("lam", option.default))
+    default = dict(left.given).get("lam", option.default) if left else option.default
     st.slider(
         "trust the map … trust the outcome (λ)", 0.0, 1.0, step=0.05, help=option.meaning,
-        **urlstate.bind("lam", value, option.default, _word),
+        **urlstate.bind(f"{RIGHT if left else ''}lam", value, default, _word),
     )
 
 
-def rule_menu(settings: Settings) -> None:
+def rule_menu(settings: Settings, left: Settings | None = None) -> None:
     """When two moments are the same: the ready rules, and whatever composition the address names."""
-    known = rules()
-    ready = [n for n, r in known.items() if not r.parameter] + list(HISTORY)
-    chosen = "+".join(settings.rules)
-    words = ready if chosen in ready else [*ready, chosen]
-
-    def label(word: str) -> str:
-        if word in known:
-            return known[word].meaning
-        if word in HISTORY:
-            k = word.partition(":")[2]
-            return f"this and the last {'observation is' if k == '1' else k + ' observations are'} identical"
-        return word
-
+    chosen = join_rules(settings.rules)
+    words = list(READY) if chosen in READY else [*READY, chosen]
     st.selectbox(
-        "Two moments are the same when", words, format_func=label,
-        help="The merge rule decides every number on the graph. "
-        + "; ".join(f"{r.name}: {r.meaning}" for r in known.values()),
-        **urlstate.bind("rules", chosen, "+".join(LOOK.rules)),
+        "Two moments are the same when", words, format_func=lambda word: " + ".join(map(rule_words, split_rules(word))),
+        help="The merge rule decides every number on the graph. The States page compares rules and takes any composition.",
+        **urlstate.bind(f"{RIGHT if left else ''}rules", chosen, join_rules((left or LOOK).rules)),
     )
 
 
@@ -150,3 +190,31 @@ def expert_drawer(settings: Settings) -> None:
 def _reset() -> None:
     for name in [*DATA_OPTIONS, *credit_options(), "rules", "all"]:
         urlstate.write(name, None)
+
+
+def right_drawer(settings: Settings, left: Settings) -> None:
+    """Everything else of the right-hand side of a comparison; what is not set is as on the left."""
+    known = dict(left.given)
+    own = [n for n in DATA_OPTIONS if getattr(settings, n) != getattr(left, n)]
+    own += [n for n, value in settings.given if n != "lam" and value != known.get(n)]
+    label = f"Expert B · {len(own)} differ" if own else "Expert B"
+    with st.popover(label, icon=":material/tune:", help="what is not set here is as on the left"):
+        columns = st.columns(2)
+        with columns[0]:
+            st.selectbox(
+                "two actions are the same when", list(action_rules()), format_func=lambda n: action_rules()[n].meaning,
+                **urlstate.bind(f"{RIGHT}actions", settings.actions, left.actions),
+            )
+            for name in [n for n in DATA_OPTIONS if n != "actions"]:
+                option_widget(DATA_OPTIONS[name], getattr(settings, name), getattr(left, name), RIGHT)
+        with columns[1]:
+            given = dict(settings.given)
+            for option in estimators()[settings.estimator].options:
+                if option.name != "lam":
+                    option_widget(credit_options()[option.name], given.get(option.name), known.get(option.name), RIGHT)
+        st.button("As on the left", on_click=_as_left, icon=":material/restart_alt:")
+
+
+def _as_left() -> None:
+    for name in [*DATA_OPTIONS, *credit_options(), "rules"]:
+        urlstate.write(RIGHT + name, None)

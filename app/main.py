@@ -14,10 +14,17 @@ st.set_page_config(page_title="GRAFT Lab", page_icon=ASSETS / "icon.svg", layout
 st.logo(ASSETS / "logo.svg", size="large", icon_image=ASSETS / "icon.svg")
 st.html(ASSETS / "style.css")
 
-PAGES = [
-    st.Page("pages/findings.py", title="Findings", default=True),
-    st.Page("pages/graph.py", title="Graph", url_path="graph"),
-]
+PAGES = {
+    "": [
+        st.Page("pages/findings.py", title="Findings", default=True),
+        st.Page("pages/graph.py", title="Graph", url_path="graph"),
+    ],
+    "More": [
+        st.Page("pages/compare.py", title="Compare", url_path="compare"),
+        st.Page("pages/rollouts.py", title="Rollouts", url_path="rollouts"),
+        st.Page("pages/states.py", title="States", url_path="states"),
+    ],
+}
 
 page = st.navigation(PAGES, position="top")
 urlstate.carry_over(page.title)

@@ -6,11 +6,12 @@
     python benchmarks/suspect.py --time      seconds for batches of about 6,400 steps instead
 
 Set-up. One policy per group: softmax of standard normal logits per (true state, action), leaned by LEAN per step that an
-action saves, at temperature TEMPERATURE: in the key-door worlds (without pits) all but a few rollouts succeed, in about 60
-(4x4) or 75 (5x5) steps. Turn limit LIMIT. "Hidden" groups read observations that leave out "has the key"; a node counts as a merge (positive)
-where a rollout can be there with and without the key and some action's true value differs by more than .05. In the household
-game an action the game does not know ("dance") answers "Nothing happens." wherever it is tried, and all such moments are one
-node. All other nodes of these worlds are true states.
+action saves, at temperature TEMPERATURE (household: HOUSE_POLICY): in the key-door worlds (without pits) and the household
+nearly all rollouts succeed, in about 60 (4x4), 70 (5x5) and 30 steps. Turn limit LIMIT. "Hidden" groups read observations
+that leave out "has the key"; a node counts as a merge (positive) where a rollout can be there with and without the key and
+some action's true value differs by more than .05. The agent itself knows whether it has the key, except in the line "hidden
+from the agent too" (BLIND_POLICY, logits per observation). In the household an action the game does not know ("dance")
+answers "Nothing happens." wherever it is tried, and all such moments are one node. All other nodes are true states.
 """
 
 from __future__ import annotations
@@ -27,18 +28,19 @@ import numpy as np
 
 from graft_core.environments import make_world
 from graft_core.environments.base import NOTHING_HAPPENS, Outcome, World
-from graft_core.environments.policies import scripted_policy, softmax_policy
+from graft_core.environments.policies import softmax_policy
 from graft_core.environments.sampler import Paths, sample_paths
 from graft_core.environments.tables import Table, compile_world
 from graft_core.fidelity.truth import true_values
 from graft_core.graph import TrajectoryGraph, build_graph
-from graft_core.insight.suspect import TESTS, Suspects, suspects
+from graft_core.insight.suspect import Suspects, suspects
 from graft_core.rollouts import ROLLOUT_SCHEMA, STEP_SCHEMA, TEXT_SCHEMA, RolloutBatch, table_from_columns
 
 TUNING_SEED, FRESH_SEED = 7, 20261130
 GAMMA, DIFFERENCE = 0.99, 0.05
 LEAN, TEMPERATURE, LIMIT = 0.8, 1.5, 1000
-SHORT_LIMIT, ICE_LIMIT, HOUSE_LIMIT = 45, 100, 40
+HOUSE_POLICY, BLIND_POLICY = (1.2, 1.0), (1.0, 1.0)
+SHORT_LIMIT = 45
 SIZES = (8, 16, 32, 64)
 DANCE = "dance"
 
@@ -60,7 +62,8 @@ class Dancing:
     def transitions(self, state: Any, action: str) -> list[Outcome]:
         if action == DANCE:
             return [Outcome(1.0, (state[0], True), 0.0, False)]
-        return [Outcome(o.probability, (o.state, False), o.reward, o.terminated) for o in self.inner.transitions(state[0], action)]
+        known = self.inner.transitions(state[0], action)
+        return [Outcome(o.probability, (o.state, False), o.reward, o.terminated) for o in known]
 
     def observation(self, state: Any) -> str:
         return NOTHING_HAPPENS if state[1] else self.inner.observation(state[0])
@@ -79,7 +82,9 @@ class Setting:
     name: str
     make: Callable[[], World[Any]]
     limit: int
-    scripted: bool = False
+    lean: float = LEAN
+    temperature: float = TEMPERATURE
+    blind: bool = False
 
 
 def _key_door(size: int, hidden: bool, limit: int = LIMIT) -> Setting:
@@ -91,9 +96,10 @@ HIDDEN = {4: _key_door(4, True), 5: _key_door(5, True)}
 CLEAN = {4: _key_door(4, False), 5: _key_door(5, False)}
 CLEAN_CUT = _key_door(4, False, SHORT_LIMIT)
 HIDDEN_CUT = _key_door(4, True, SHORT_LIMIT)
-ICE = Setting("frozen lake 8x8, slippery", lambda: make_world("frozen-lake", size=8, slippery=True), ICE_LIMIT)
-DANCED = Setting("household, “Nothing happens.”", lambda: Dancing("cool apple"), HOUSE_LIMIT, scripted=True)
-HOUSE = Setting("household", lambda: make_world("household", task="cool apple"), HOUSE_LIMIT, scripted=True)
+BLIND = Setting("key-door 4x4, key hidden from the agent too", HIDDEN[4].make, LIMIT, *BLIND_POLICY, True)
+ICE = Setting("frozen lake 8x8, slippery", lambda: make_world("frozen-lake", size=8, slippery=True), LIMIT)
+DANCED = Setting("household, “Nothing happens.”", lambda: Dancing("cool apple"), LIMIT, *HOUSE_POLICY)
+HOUSE = Setting("household", lambda: make_world("household", task="cool apple"), LIMIT, *HOUSE_POLICY)
 
 
 @cache
@@ -102,17 +108,17 @@ def table_of(setting: Setting) -> Table:
 
 
 def policy(setting: Setting, seed: list[int]) -> np.ndarray:
-    """The policy of one group (see the module's text); in the household a scripted one of random skill and habits."""
+    """The policy of one group (see the module's text)."""
     table, rng = table_of(setting), np.random.default_rng(seed)
-    if setting.scripted:
-        words = sorted({action.split(" ")[0] for action in table.pair_action})
-        habits = dict(zip(words, np.exp(0.5 * rng.standard_normal(len(words))).tolist(), strict=True))
-        return scripted_policy(table, rng.uniform(0.4, 0.6), habits | {"look": 0.35, DANCE: 1.0})
     far = table.distances()
     known = np.isfinite(far)
     closer = -table.expected(np.where(known, far, far[known].max() + 1.0))
-    lean = LEAN if setting is not ICE else 1.0
-    return softmax_policy(table, rng.standard_normal(table.n_pairs) + lean * closer, TEMPERATURE)
+    logits = rng.standard_normal(table.n_pairs) + setting.lean * closer
+    if setting.blind:
+        reads = [(table.observations[s], a) for s, a in zip(table.pair_state.tolist(), table.pair_action, strict=True)]
+        codes = np.unique([f"{text}|{action}" for text, action in reads], return_inverse=True)[1]
+        logits = (np.bincount(codes, logits) / np.bincount(codes))[codes]
+    return softmax_policy(table, logits, setting.temperature)
 
 
 def as_batch(paths: Paths) -> RolloutBatch:
@@ -213,7 +219,6 @@ class Row:
     silenced: float
     proposed: float
     seconds: float
-    by_test: tuple[float, ...]
     flagged_groups: float
 
 
@@ -241,7 +246,7 @@ def compare(setting: Setting, made: Sample, found: Suspects, groups: int, size: 
     named = [said.w >= 0 and graph.batch.text(int(graph.node_text[said.w])) == key for said in alarmed]
     visited = [next((e for e in said.effects if e.rule.startswith("visited")), None) for said in alarmed]
     offered = [said.rule.startswith("visited" if hidden else "guard") for said in found.groups if said.nodes]
-    flags = [share(found.flag & seen & (found.test == code), seen) for code in range(1, len(TESTS))]
+    ends = [e is not None and e.silenced for e in visited]
     return Row(
         setting=setting.name,
         size=size,
@@ -252,19 +257,19 @@ def compare(setting: Setting, made: Sample, found: Suspects, groups: int, size: 
         recall=share(found.flag & seen, seen),
         recall_tested=share(found.flag & seen & tested, seen & tested),
         flagged_clean=share(found.flag & tested & ~positive, tested & ~positive),
-        innocent=share(found.flag & ~positive, found.flag),
+        innocent=share(found.flag & ~positive, found.flag) if positive.any() else float("nan"),
         named=share(named, np.ones(len(named))) if hidden else float("nan"),
-        silenced=share([e is not None and e.silenced for e in visited], np.ones(len(visited))) if hidden else float("nan"),
+        silenced=share(ends, np.ones(len(ends))) if hidden else float("nan"),
         proposed=share(offered, np.ones(len(offered))) if hidden or setting is DANCED else float("nan"),
         seconds=took,
-        by_test=tuple(flags),
-        flagged_groups=share([bool(said.nodes) for said in found.groups], np.ones(groups)),
+        flagged_groups=share([bool(said.nodes) or said.alarm for said in found.groups], np.ones(groups)),
     )
 
 
 HEAD = (
-    "| world | G | groups | steps | cut | groups alarmed | merges found | tested merges found | clean nodes flagged | innocent among "
-    "named | W is the key | alarm silenced | right rule first | groups with a flag | s |\n|" + "---|" * 15
+    "| world | G | groups | steps | cut | groups alarmed | merges found | of the tested | clean nodes flagged | "
+    "innocent among named | W is the key | alarm silenced | right rule first | groups with alarm or flag | s |\n|"
+    + "---|" * 15
 )
 
 
@@ -273,7 +278,8 @@ def percent(value: float) -> str:
 
 
 def line(row: Row) -> str:
-    shares = [row.alarms, row.recall, row.recall_tested, row.flagged_clean, row.innocent, row.named, row.silenced, row.proposed]
+    shares = [row.alarms, row.recall, row.recall_tested, row.flagged_clean, row.innocent]
+    shares += [row.named, row.silenced, row.proposed]
     cells = [row.setting, row.size, row.groups, f"{row.steps:.0f}", percent(row.cut), *map(percent, shares)]
     return "| " + " | ".join(map(str, [*cells, percent(row.flagged_groups), f"{row.seconds:.1f}"])) + " |"
 
@@ -284,6 +290,7 @@ def plan(quick: bool) -> list[tuple[Setting, int, int]]:
     lines = [(HIDDEN[4], 40, 16), (CLEAN[4], 200, 16), (DANCED, 40, 16), (ICE, 200, 16)]
     if not quick:
         lines += [(HIDDEN[5], 40, 16), (CLEAN[5], 100, 16), (HOUSE, 100, 16), (HIDDEN_CUT, 40, 16), (CLEAN_CUT, 100, 16)]
+        lines += [(BLIND, 40, 16), (BLIND, 40, 64)]
         lines += [(setting, 40, size) for size in SIZES if size != 16 for setting in (HIDDEN[4], HIDDEN[5], DANCED)]
         lines += [(setting, 100, size) for size in (8, 32) for setting in (CLEAN[4], ICE)]
         lines += [(CLEAN[4], 40, 64)]
@@ -300,7 +307,10 @@ def table(seed: int, quick: bool = False, out: Callable[[str], None] | None = No
     return rows
 
 
-TARGETS = "at G = 16: alarm >= 95 % hidden, <= 6 % clean; merges found >= 75 %, clean nodes flagged <= 5 %; W the key and alarm silenced >= 80 %"
+TARGETS = (
+    "at G = 16: alarm >= 95 % hidden, <= 6 % clean; merges found >= 75 %, clean nodes flagged <= 5 % over clean groups; "
+    "W the key and alarm silenced >= 80 %; “Nothing happens.” found >= 90 %"
+)
 
 
 def failures(rows: Sequence[Row]) -> list[str]:
@@ -319,17 +329,20 @@ def failures(rows: Sequence[Row]) -> list[str]:
         ("slippery groups alarmed", ice.alarms, 0.0, 0.06),
         ("slippery nodes flagged", ice.flagged_clean, 0.0, 0.05),
     ]
-    return [f"{what}: {percent(got)}, expected {percent(low)} to {percent(high)}" for what, got, low, high in wanted if not low <= got <= high]
+    missed = [one for one in wanted if not one[2] <= one[1] <= one[3]]
+    return [f"{what}: {percent(got)}, expected {percent(low)} to {percent(high)}" for what, got, low, high in missed]
 
 
 def speed(seed: int) -> None:
     """Seconds for batches of about 6,400 steps, compiled loops ready."""
     suspects(sample(CLEAN[4], 1, 8, seed).graph)
-    for setting, groups, size in ((HIDDEN[4], 7, 16), (CLEAN[4], 7, 16), (HIDDEN[4], 2, 64), (DANCED, 10, 16), (DANCED, 1, 160), (HOUSE, 10, 16), (ICE, 12, 16)):
+    batches = [(HIDDEN[4], 7, 16), (CLEAN[4], 7, 16), (HIDDEN[4], 2, 64), (DANCED, 14, 16), (DANCED, 1, 224), (ICE, 12, 16)]
+    for setting, groups, size in batches:
         made = sample(setting, groups, size, seed)
         began = time.perf_counter()
         suspects(made.graph)
-        print(f"{setting.name}: {groups} groups of {size}, {made.graph.batch.n_steps:,} steps, {time.perf_counter() - began:.2f} s")
+        took = time.perf_counter() - began
+        print(f"{setting.name}: {groups} groups of {size}, {made.graph.batch.n_steps:,} steps, {took:.2f} s")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -89,6 +89,8 @@ class TrajectoryGraph:
 
     @cached_property
     def pair_count_known(self) -> IntArray:
+        if self.known.all():
+            return self.pair_count
         return np.bincount(self.pair[self.known], minlength=self.n_pairs)
 
     @cached_property
@@ -100,6 +102,8 @@ class TrajectoryGraph:
 
     @cached_property
     def visits_known(self) -> IntArray:
+        if self.known.all():
+            return self.visits
         leaving = np.bincount(self.src[self.known], minlength=self.n_nodes)
         ending = np.bincount(self.dst[self.known], minlength=self.n_nodes)
         return np.where(self.node_is_sink, ending, leaving)
@@ -252,7 +256,12 @@ def build_graph(
     some = batch.lengths > 0
 
     # ordinary nodes: the states that some step leaves, in order of first appearance; final states come behind them
-    joint, _ = factorise(np.concatenate([group_of_step, batch.group]) * width + np.concatenate([step_key, final_key]))
+    keys = np.empty(batch.n_steps + batch.n_rollouts, dtype=np.int64)
+    np.multiply(group_of_step, width, out=keys[: batch.n_steps])
+    np.multiply(batch.group, width, out=keys[batch.n_steps :])
+    keys[: batch.n_steps] += step_key
+    keys[batch.n_steps :] += final_key
+    joint, _ = factorise(keys)
     src, final_node = joint[: batch.n_steps], joint[batch.n_steps :]
     n_ordinary = int(src.max(initial=-1)) + 1
     final_node = np.where((final_node < n_ordinary) & (final_key >= 0) & some, final_node, -1)
@@ -272,6 +281,8 @@ def build_graph(
     pair, pair_node, pair_action = sorted_pairs(src, action, n_ordinary, int(action.max(initial=-1)) + 1)
     edge, edge_pair, edge_dst = sorted_pairs(pair, dst, pair_node.size, n_nodes)
     edge_src = pair_node[edge_pair]
+    count = np.bincount(edge, minlength=edge_dst.size)
+    known = batch.step_known
     return TrajectoryGraph(
         batch=batch,
         rules=tuple(rules),
@@ -288,8 +299,8 @@ def build_graph(
         edge_src=edge_src,
         edge_dst=edge_dst,
         edge_pair=edge_pair,
-        count=np.bincount(edge, minlength=edge_dst.size),
-        count_known=np.bincount(edge[batch.step_known], minlength=edge_dst.size),
+        count=count,
+        count_known=count if known.all() else np.bincount(edge[known], minlength=edge_dst.size),
         indptr=np.concatenate([[0], np.cumsum(np.bincount(edge_src, minlength=n_nodes))]).astype(np.int64),
         pair_node=pair_node,
         pair_action=pair_action,

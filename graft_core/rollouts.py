@@ -116,8 +116,11 @@ class LoadReport:
 
 
 def _column(table: pa.Table, name: str) -> pa.Array:
-    column = table.column(name).combine_chunks()
-    return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+    column = table.column(name)
+    if column.num_chunks == 1:
+        return column.chunk(0)  # combining would copy it
+    whole = column.combine_chunks()
+    return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
 
 
 def _ids(table: pa.Table, name: str) -> IntArray:
@@ -383,10 +386,11 @@ def batch_rows(batch: RolloutBatch) -> tuple[list[dict[str, Any]], list[dict[str
 def table_from_columns(columns: Mapping[str, Any], schema: pa.Schema, n_rows: int) -> pa.Table:
     """An Arrow table of `schema` from the given columns; columns that are not given are all null."""
     arrays = []
+    nulls: dict[pa.DataType, pa.Array] = {}  # shared by the columns of a kind
     for name, kind in zip(schema.names, schema.types, strict=True):
         values = columns.get(name)
         if values is None:
-            arrays.append(pa.nulls(n_rows, kind))
+            arrays.append(nulls.setdefault(kind, pa.nulls(n_rows, kind) if kind not in nulls else None))
         elif isinstance(values, (pa.Array, pa.ChunkedArray)):
             arrays.append(values.cast(kind))
         else:

@@ -84,7 +84,7 @@ FAULTS = (
     Fault("credit/_kernels.py", "(n_again == n_here and n_there == n_here)", "(n_again == n_here)"),
     # the door
     Fault("credit/estimate.py", "rows: FloatArray = batch.to_rows(credit)", "rows: FloatArray = credit"),
-    Fault("credit/estimate.py", 'resolved = {**resolved, "gamma": values.gamma}', "resolved = {**resolved}"),
+    Fault("credit/estimate.py", "return own", "return dict(given)"),
     # values
     Fault(
         "values/system.py", "np.maximum(graph.visits_known[graph.edge_src], 1)", "np.maximum(graph.visits[graph.edge_src], 1)"

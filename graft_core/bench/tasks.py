@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from graft_core.bench import synthetic
-from graft_core.bench.measure import Spent, peak_memory, timed
+from graft_core.bench.measure import Spent, best, peak_memory, timed
 
 STARTED: Final = time.perf_counter()
 FIVE: Final = ("grpo", "gigpo", "graft_td", "path_gae", "graft")
@@ -110,8 +110,7 @@ def estimator(n_steps: int, repeats: int = 3) -> dict[str, Any]:
         for name in FIVE:
             given = {"values": solved} if name in ("graft_td", "path_gae", "graft") else {}
             spent[name].append(timed(estimate, own, name, graph=graph, **given)[0])
-    best = {name: _best(times) for name, times in spent.items()}
-    return {"estimators": best, "n": batch.n_steps}
+    return {"estimators": {name: _best(times) for name, times in spent.items()}, "n": batch.n_steps}
 
 
 def train(n_tasks: int = 16, repeats: int = 25, text_bytes: int = 200, peer: bool = True) -> dict[str, Any]:
@@ -124,8 +123,8 @@ def train(n_tasks: int = 16, repeats: int = 25, text_bytes: int = 200, peer: boo
         table = _table(n_tasks * synthetic.STEPS_OF_TASK, text_bytes, seed)
         took, credit = timed(_columns_to_credit, table)
         spent.append(took)
-    wall, cpu = (float(np.median([getattr(s, clock) for s in spent])) for clock in ("wall", "cpu"))
-    found: dict[str, Any] = {"ours": {"wall": wall, "cpu": cpu}, "best": _best(spent), "n": table.num_rows, "batches": repeats}
+    ours = {clock: float(np.median([s.as_dict()[clock] for s in spent])) for clock in ("wall", "cpu")}
+    found: dict[str, Any] = {"ours": ours, "best": _best(spent), "n": table.num_rows, "batches": repeats}
     if peer:
         words = [table[name].to_pylist() for name in ("group_id", "rollout_id", "observation")]
         plain, answer = timed(plain_gigpo, *words, table["reward"].to_numpy(), table["outcome"].to_numpy())
@@ -141,9 +140,9 @@ def parquet(path: str) -> dict[str, Any]:
     before = peak_memory()
     took, batch = timed(load, path)
     rest, _ = timed(five_estimators, batch)
-    total = Spent(took.wall + rest.wall, took.cpu + rest.cpu)
+    total = {clock: took.as_dict()[clock] + rest.as_dict()[clock] for clock in took.as_dict()}
     return {
-        "ours": total.as_dict(), "load": took.as_dict(), "analysis": rest.as_dict(), "n": batch.n_steps,
+        "ours": total, "load": took.as_dict(), "analysis": rest.as_dict(), "n": batch.n_steps,
         "rollouts": batch.n_rollouts, "groups": batch.n_groups, "peak": peak_memory(), "peak_before": before,
     }  # fmt: skip
 
@@ -176,24 +175,21 @@ def bare_import() -> dict[str, Any]:
     return {"ours": {"wall": min(found), "cpu": min(found)}}
 
 
-def chance(n_tasks: int = 16, shuffles: int = 200) -> dict[str, Any]:
-    """Findings of a training batch with shuffled outcomes, on a batch not looked at before."""
+def found(n_tasks: int = 16, shuffles: int = 200) -> dict[str, Any]:
+    """Findings of a training batch with chance and certainty, on a batch not looked at before."""
     from graft_core.insight import findings
-    from graft_core.insight.chance import chance as by_luck
 
     warm_up()
-    small = synthetic.batch_of(_table(WARM_TASKS * synthetic.STEPS_OF_TASK, 200, seed=98))
-    findings(small)
-    by_luck(small, shuffles=8)
+    findings(synthetic.batch_of(_table(WARM_TASKS * synthetic.STEPS_OF_TASK, 200, seed=98)), shuffles=8)
     batch = synthetic.batch_of(_table(n_tasks * synthetic.STEPS_OF_TASK, 200))
-    took, _ = timed(lambda: (findings(batch).rows, by_luck(batch, shuffles=shuffles)))
-    return {"ours": took.as_dict(), "n": batch.n_steps, "shuffles": shuffles}
+    took, seen = timed(findings, batch, shuffles=shuffles)
+    return {"ours": took.as_dict(), "n": batch.n_steps, "shuffles": shuffles, "chance": seen.chance is not None}
 
 
 def _best(spent: list[Spent]) -> dict[str, float]:
-    return {"wall": min(s.wall for s in spent), "cpu": min(s.cpu for s in spent)}
+    return best(s.as_dict() for s in spent)
 
 
 TASKS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
-    task.__name__: task for task in (keys, values, estimator, train, parquet, start, bare_import, chance)
+    task.__name__: task for task in (keys, values, estimator, train, parquet, start, bare_import, found)
 }

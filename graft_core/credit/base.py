@@ -28,6 +28,7 @@ class Inputs:
     graph_source: Callable[[], TrajectoryGraph] = field(repr=False)
     value_options: Mapping[str, Any] = field(default_factory=dict)
     given_values: Values | None = None
+    given_gamma: float | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.options[name]
@@ -51,8 +52,11 @@ class Inputs:
 
     @property
     def values(self) -> Values:
-        """Node values with this estimator's gamma."""
+        """Node values with this estimator's gamma, or the given ones; a given gamma has to be theirs."""
         if self.given_values is not None:
+            gamma = self.given_values.gamma
+            if self.given_gamma not in (None, gamma):
+                raise UsageError(f"gamma {self.given_gamma!r} contradicts the given values, solved with {gamma!r}")
             return self.given_values
         return solve_values(self.graph, gamma=self["gamma"], **self.value_options)
 

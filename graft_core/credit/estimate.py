@@ -93,7 +93,8 @@ def estimate(
     """Credit of every step under one estimator: float64[n_steps] in batch order, NaN where undefined.
 
     rules, actions, sinks: how states, actions and ends are merged (ignored where `graph` is given). values: node
-    values to use instead of solving them (their gamma, weighting and rewards then hold). Other options: see
+    values to use instead of solving them (their weighting and rewards then hold, and their gamma wherever values are
+    used). Other options: see
     `estimators()[name].options` and weighting, rewards, solver, prior. Raises `UsageError` for unknown names or values,
     `GroupMissingError` where groups were only assumed, `NotComputableError` where the batch lacks something.
     """
@@ -106,7 +107,7 @@ def estimate(
     resolved = wanted.resolve({key: value for key, value in options.items() if value is not None})
     _hold_fixed(wanted, resolved)
     if values is not None:
-        value_options, resolved = _follow(values, value_options, resolved, options)
+        value_options = _follow(values, value_options)
     reason = missing_needs(batch, wanted)
     if reason:
         raise NotComputableError(reason)
@@ -119,6 +120,7 @@ def estimate(
         lambda: given_graph if given_graph is not None else graph_of(batch, rules, actions, sinks),
         value_options,
         values,
+        resolved["gamma"] if options.get("gamma") is not None else None,
     )
     credit = wanted.apply(inputs)
     if not (ours(wanted.apply) and credit.flags.writeable and credit.base is None):
@@ -137,16 +139,10 @@ def _hold_fixed(wanted: Estimator, resolved: Mapping[str, Any]) -> None:
             raise UsageError(f"{wanted.name} fixes {key} to {value!r}; {resolved[key]!r} is not allowed")
 
 
-def _follow(
-    values: Values, value_options: dict[str, Any], resolved: dict[str, Any], given: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options as the given values were solved with; a contradiction is a `UsageError`."""
+def _follow(values: Values, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Weighting, rewards, solver and prior as the given values were solved with; a contradiction is a `UsageError`."""
     own = {"weighting": values.weighting, "rewards": values.rewards, "solver": values.solver, "prior": values.prior}
-    for key, value in value_options.items():
+    for key, value in given.items():
         if own[key] != value:
             raise UsageError(f"{key} {value!r} contradicts the given values, solved with {own[key]!r}")
-    if "gamma" in resolved:
-        if given.get("gamma") is not None and given["gamma"] != values.gamma:
-            raise UsageError(f"gamma {given['gamma']!r} contradicts the given values, solved with {values.gamma!r}")
-        resolved = {**resolved, "gamma": values.gamma}
-    return own, resolved
+    return own

@@ -8,6 +8,8 @@ Degenerate cases: a family of one step, or of equal credits (range rule) -> 0; w
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from graft_core.credit import _segments as seg
@@ -42,7 +44,7 @@ def base_credit(inputs: Inputs) -> FloatArray:
     if reason:
         raise NotComputableError(reason)
     given = {name: inputs[name] for name in ("gamma", "lam") if base.option(name) and inputs[name] is not None}
-    below = Inputs(inputs.batch, base.resolve(given), inputs.graph_source, inputs.value_options, inputs.given_values)
+    below = replace(inputs, options=base.resolve(given))
     return np.asarray(base.apply(below), dtype=np.float64)
 
 

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from graft_core.environments.base import EnvironmentInfo, Outcome, World
+from graft_core.environments.household_more import MORE_TASKS
 from graft_core.environments.household_tasks import ROOMS, SPOT_INDEX, SPOTS, TASKS, THINGS, Task
 from graft_core.errors import UsageError
 from graft_core.registry import nearest
 
 CARRIED, LOST, RUINED = -1, -2, -3  # places that are no spot; RUINED - k is the k-th way to ruin the thing
-MARKS = ("clean", "hot", "cool")
-CLEAN, HOT, COOL = 1, 2, 4
+MARKS = ("clean", "hot", "cool", "seen")
+CLEAN, HOT, COOL, SEEN = 1, 2, 4, 8
 TREATMENTS = {"clean": "sink", "heat": "microwave", "cool": "fridge"}
 DRAWER = SPOT_INDEX["drawer"]
 
@@ -45,9 +46,9 @@ def _phrase(name: str, marks: int, article: bool = True) -> str:
 
 def _marked(marks: int, verb: str) -> int:
     """Marks after a treatment: hot and cool exclude each other."""
-    if verb == "clean":
-        return marks | CLEAN
-    return (marks & CLEAN) | (HOT if verb == "heat" else COOL)
+    if verb in ("clean", "examine"):
+        return marks | (CLEAN if verb == "clean" else SEEN)
+    return (marks & ~(HOT | COOL)) | (HOT if verb == "heat" else COOL)
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,15 @@ class Household:
         for name, spot, marks in self.task.wanted:
             i = self.names.index(name)
             needed = sum(1 << MARKS.index(mark) for mark in marks)
-            if state.places[i] != SPOT_INDEX[spot] or state.marks[i] & needed != needed:
+            if state.marks[i] & needed != needed or not self._lies(state.places[i], spot):
                 return False
         return True
+
+    def _lies(self, place: int, spot: str) -> bool:
+        """Whether a thing at `place` is where the task wants it."""
+        if not spot:
+            return True
+        return place == (LOST if SPOTS[SPOT_INDEX[spot]].trap else SPOT_INDEX[spot])
 
     # What can be done
 
@@ -122,6 +129,8 @@ class Household:
                 found.append(f"eat {thing}")
             elif self._reachable(state, SPOT_INDEX[TREATMENTS[verb]]):
                 found.append(f"{verb} {thing} with {TREATMENTS[verb]}")
+        if self.task.lamp and ROOMS[state.room] == SPOTS[SPOT_INDEX["desk"]].room:
+            found.append(f"examine {thing} with lamp")
         return found
 
     # What it does
@@ -168,6 +177,8 @@ class Household:
         here = ROOMS[state.room]
         parts = [f"You are in the {here}."]
         parts += [self._spot_text(state, spot) for spot, place in enumerate(SPOTS) if place.room == here]
+        if self.task.lamp and here == SPOTS[SPOT_INDEX["desk"]].room:
+            parts.append("There is a lamp on the desk.")
         parts.append(self._carry_text(state))
         parts += self._memory(state, here)
         if self.success(state):
@@ -230,9 +241,10 @@ def _where(name: str, place: int) -> str:
 
 def household(task: str = "cool apple") -> World[HouseState]:
     """The household game for a named task; raises UsageError for an unknown name."""
-    if task not in TASKS:
-        raise UsageError(f"household: unknown task {task!r}{nearest(task, TASKS)}; known: {', '.join(TASKS)}")
-    return Household(TASKS[task])
+    known = {**TASKS, **MORE_TASKS}
+    if task not in known:
+        raise UsageError(f"household: unknown task {task!r}{nearest(task, known)}; known: {', '.join(known)}")
+    return Household(known[task])
 
 
 ENVIRONMENT = EnvironmentInfo(

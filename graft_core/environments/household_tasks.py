@@ -68,7 +68,11 @@ THINGS = {
 
 @dataclass(frozen=True)
 class Task:
-    """One goal: all of `wanted` (name, spot, marks) in place; start in `room`, with `things` (name, spot)."""
+    """One goal: all of `wanted` (name, spot, marks) in place; start in `room`, with `things` (name, spot).
+
+    A wanted spot "" is any place, the chute means thrown away. `lamp`: there is a lamp on the desk, under which a carried
+    thing can be looked at (mark `seen`).
+    """
 
     name: str
     family: str
@@ -76,6 +80,7 @@ class Task:
     room: str
     things: tuple[tuple[str, str], ...]
     wanted: tuple[tuple[str, str, tuple[str, ...]], ...]
+    lamp: bool = False
 
 
 TASKS = {

@@ -42,7 +42,7 @@ class PromptGroups:
     sizes: Counter[int]
 
     def words(self) -> str:
-        """'3 groups of 8, 1 of 7'."""
+        """How many groups of each size, as in '3 of 8, 1 of 7'."""
         return ", ".join(f"{count} of {size}" for size, count in sorted(self.sizes.items(), reverse=True)[:6])
 
 
@@ -61,7 +61,9 @@ def tell_groups(found: PromptGroups, source: Source, rows: Rows) -> None:
         sentence = f"no task is named; rollouts with the same prompt are one group (groups by size: {found.words()})"
         rows.warn("group_from_prompt", sentence, source.name, sum(size * n for size, n in found.sizes.items()))
     else:
-        rows.note(f"{source.name}: grouping by the prompt (--group-by column:observation) would give groups of: {found.words()}")
+        rows.note(
+            f"{source.name}: grouping by prompt (--group-by column:observation) would give groups by size: {found.words()}"
+        )
 
 
 def tell_flattened(rows: Rows, record: int, text: str) -> None:

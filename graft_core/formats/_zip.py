@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,16 +48,21 @@ class Archive:
         return data
 
 
-def open_archive(source: Source) -> Archive:
+@contextmanager
+def opened(source: Source) -> Iterator[Archive]:
     """The archive in a file. Where its list of members is broken, members are looked for one after the other."""
+    with ExitStack() as stack:
+        yield _open(source, stack)
+
+
+def _open(source: Source, stack: ExitStack) -> Archive:
     size = source.path.stat().st_size
     most = max(limits.FEWEST_EXPANDED, size * limits.MOST_EXPANSION)
-    stream = seekable(source)
+    stream = stack.enter_context(seekable(source))
     try:
-        archive = zipfile.ZipFile(stream)
+        archive = stack.enter_context(zipfile.ZipFile(stream))
         infos = {info.filename: info for info in archive.infolist()[: limits.MOST_MEMBERS + 1]}
     except READ_ERRORS as error:
-        stream.close()
         return _recovered(source, most, str(error))
     if len(infos) > limits.MOST_MEMBERS:
         raise InputError(f"{source.name}: a zip archive with more than {limits.MOST_MEMBERS:,} members is not read")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from graft_core.formats import checks, telling
-from graft_core.formats.assembly import Assembly, Kept, map_lists, prepare
+from graft_core.formats.assembly import Assembly, Kept, given, map_lists, prepare
 from graft_core.formats.columns import NO_COUNT
 from graft_core.formats.rows import Rows
 from graft_core.rollouts import (
@@ -133,10 +133,10 @@ def _tables(a: Assembly, rollout_columns: dict[str, Any], kept: Kept, name: str)
     whole = len(rows) == a.rows.n_rows
     take = slice(None) if whole else rows  # nothing to copy where every row is kept
     steps: dict[str, Any] = {
-        "rollout": renumber[a.roll[take]].astype(np.int32),
+        "rollout": a.roll.astype(np.int32) if whole and kept.rollout.all() else renumber[a.roll[take]].astype(np.int32),
         "step": a.step[take].astype(np.int32),
-        "valid": _flags(a.get("valid")[take]),
-        **{field: pa.array(_numbers(a.get(field)[take])) for field in STEP_NUMBERS},
+        "valid": _flags(a.get("valid")[take]) if given(a.get("valid")) else None,
+        **{field: _numbers(a.get(field)[take]) for field in STEP_NUMBERS if given(a.get(field))},
     }
     for field in ("tokens", "metadata", "admissible"):
         if a.get(field) is not None:
@@ -177,7 +177,7 @@ def _rollout_table(
         "final_value": _numbers(columns["final_value"][kept.rollout]),
         "order_doubtful": doubtful[kept.rollout],
         "group_assumed": assumed[kept.rollout],
-        "source": [a.place(int(row)) for row in first],
+        "source": [a.place(row) for row in first.tolist()],
     }
     out |= {flag: _flags(columns[flag][kept.rollout]) for flag in ("success", "terminated", "truncated")}
     metadata = a.get("metadata")

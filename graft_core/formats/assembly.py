@@ -67,16 +67,25 @@ def prepare(rows: Rows) -> Assembly:
     file, record = rows.places()
     group, rollout = columns["group_id"].astype(np.int64), columns["rollout_id"].astype(np.int64)
     assumed = naming.assume_groups(rows, group, rollout, file) | (columns["group_assumed"] == 1)
-    naming.separate_task_sets(rows, group, columns["task_set"].astype(np.int64))
+    if given(columns["task_set"]):
+        naming.separate_task_sets(rows, group, columns["task_set"].astype(np.int64))
     step, is_step = columns["step"].copy(), columns["action"] >= 0
     reused = naming.separate_files(rows, group, rollout, step, file)
-    roll = np.full(rows.n_rows, -1, dtype=np.int64)
-    named = np.flatnonzero(rollout >= 0)
-    roll[named] = naming.pair_codes(group[named], rollout[named])
+    if (rollout >= 0).all():
+        roll = naming.pair_codes(group, rollout)
+    else:
+        roll = np.full(rows.n_rows, -1, dtype=np.int64)
+        named = np.flatnonzero(rollout >= 0)
+        roll[named] = naming.pair_codes(group[named], rollout[named])
     n = int(roll.max(initial=-1)) + 1
     a = Assembly(rows, columns, file, record, texts, group, assumed, step, is_step, roll, n, reused, checks.BadRollouts())
     _settle_steps(a)
     return a
+
+
+def given(column: npt.NDArray[Any]) -> bool:
+    """Whether any row has the field: where none has, the column is its default, stored once for all rows."""
+    return column.strides != (0,)
 
 
 def _one_pool(rows: Rows, columns: dict[str, Any]) -> pa.Array:

@@ -10,6 +10,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyarrow as pa
+
 from graft_core.errors import GraftError
 from graft_core.formats.grouping import TASK_COLUMNS, Groups, column_values, groups_of
 from graft_core.formats.jsonio import loads
@@ -89,11 +91,13 @@ def _try(batch: RolloutBatch, group_by: str) -> Groups | None:
 
 
 def _own_columns(batch: RolloutBatch) -> list[str]:
-    """Columns of rollouts and keys of their metadata that could name a task."""
+    """Columns of rollouts, and keys of their metadata or of that of their first steps, that could name a task."""
     names = [
         n for n in batch.rollouts.column_names if n not in NO_TASK and batch.rollouts.column(n).null_count < batch.n_rollouts
     ]
-    for text in batch.rollouts.column("metadata").slice(0, LOOKED_AT).to_pylist():
+    steps = batch.order[batch.offsets[:-1][batch.lengths > 0]][:LOOKED_AT]
+    first = batch.steps.column("metadata").take(pa.array(steps))
+    for text in [*batch.rollouts.column("metadata").slice(0, LOOKED_AT).to_pylist(), *first.to_pylist()]:
         value = loads(text.encode())[0] if text else None
         if isinstance(value, dict):
             names += [k for k, v in value.items() if isinstance(v, (str, int)) and k not in NO_TASK]

@@ -76,7 +76,10 @@ def parse_lines(rows: Rows, first: int, lines: list[bytes]) -> tuple[list[Any], 
 
 def _one_by_one(rows: Rows, first: int, lines: list[bytes]) -> tuple[list[Any], list[int]]:
     """Parse lines singly: bad ones are rejected, broken characters replaced, blank lines passed over."""
-    values, numbers = [], []
+    values: list[Any] = []
+    numbers: list[int] = []
+    if not any(lines) or not any(map(bytes.strip, lines)):
+        return values, numbers
     for number, line in zip(count(first), lines, strict=False):
         if not line.strip():
             continue

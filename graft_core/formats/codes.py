@@ -38,13 +38,13 @@ WARNINGS: Final[dict[str, str]] = {
     "step_repeat": "A step number occurs twice in one rollout; the order of the file decides.",
     "surrogates_replaced": "Text held broken characters (lone surrogates or bytes that are no UTF-8); each was replaced "
     "by its escaped form.",
-    "branches_left_out": "A rollout is a tree of messages with several ends (a rewritten context, a sub-agent); the branch that "
-    "was sampled last was read.",
-    "extras_disagree": "An extra column contradicts the score (right where the score says wrong); the columns may belong to other "
-    "rows, so only the score was used.",
+    "branches_left_out": "A rollout is a tree of messages with several ends (a rewritten context, a sub-agent); the branch "
+    "that was sampled last was read.",
+    "extras_disagree": "An extra column contradicts the score (right where the score says wrong); such columns may belong to "
+    "other rows, so only the score was used.",
     "group_from_prompt": "The file names no task; rollouts with the same prompt were taken as one group.",
-    "rewards_all_equal": "All rollouts of several tasks have the same reward; a reward function may have returned one value for "
-    "all of them.",
+    "rewards_all_equal": "All rollouts of several tasks have the same reward; a reward function may have returned one value "
+    "for all of them.",
     "rewards_summed": "A rollout has several rewards; their sum is its outcome (equal weights unless the file has some).",
     "turns_flattened": "A conversation of several turns was written as one text; it is one step, so only rollout-level "
     "estimators say anything.",

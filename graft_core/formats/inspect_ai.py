@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from graft_core.errors import InputError
 from graft_core.formats._records import Gather, Row, extras, is_messages, with_ids
-from graft_core.formats._zip import Archive, BadMember, open_archive
+from graft_core.formats._zip import Archive, BadMember, opened
 from graft_core.formats.chat import chat_steps
 from graft_core.formats.jsonio import BadJson, loads
 from graft_core.formats.registry import Format
@@ -49,7 +49,8 @@ def read(source: Source, rows: Rows) -> None:
     """One rollout per sample and epoch."""
     document = source.head.document
     if source.head.kind == "zip":
-        _read_archive(source, rows)
+        with opened(source) as archive:
+            _read_archive(archive, source, rows)
     elif not _is_log(document):
         raise InputError(f"{source.name}: this is a listing of Inspect logs without their samples; name the logs themselves")
     else:
@@ -62,8 +63,7 @@ def read(source: Source, rows: Rows) -> None:
             rows.note(f"{source.name}: the log holds no samples")
 
 
-def _read_archive(source: Source, rows: Rows) -> None:
-    archive = open_archive(source)
+def _read_archive(archive: Archive, source: Source, rows: Rows) -> None:
     if archive.problem:
         rows.warn("file_damaged", f"the archive's list of members cannot be read ({archive.problem})", source.name)
     names = [n for n in archive.names if n.startswith(SAMPLES) and n.endswith(".json")]
@@ -116,7 +116,7 @@ def _add(source: Source, gather: Gather, index: int, sample: Any, header: dict[s
     if not isinstance(sample, dict) or not is_messages(sample.get("messages")) or "id" not in sample:
         rows.reject(index, "the sample has no id or no list of messages")
         return
-    steps, final = chat_steps(_put_back(sample, rows, index))
+    steps, final = chat_steps(_put_back(source, sample, rows, index))
     task = header.get("task")
     known = isinstance(task, str) and task
     ids = {"group_id": sample["id"], "rollout_id": sample.get("epoch", 1), "task_set": task if known else source.label}
@@ -189,8 +189,12 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _put_back(sample: Row, rows: Rows, index: int) -> list[Row]:
-    """The messages of a sample with attachments in place of the references to them."""
+def _put_back(source: Source, sample: Row, rows: Rows, index: int) -> list[Row]:
+    """The messages of a sample with attachments in place of the references to them.
+
+    All attachments put back together may be so large as a compressed file may grow; further ones stay references.
+    """
+    left = source.memo.setdefault("attachment characters", [source.most_expanded()])
     attachments = sample.get("attachments")
     held: dict[str, Any] = attachments if isinstance(attachments, dict) else {}
     found = [0, 0]
@@ -198,8 +202,10 @@ def _put_back(sample: Row, rows: Rows, index: int) -> list[Row]:
     def text(value: str) -> str:
         def one(match: re.Match[str]) -> str:
             kept = held.get(match[1])
-            found[isinstance(kept, str)] += 1
-            return kept if isinstance(kept, str) else match[0]
+            usable = isinstance(kept, str) and len(kept) <= left[0]
+            found[usable] += 1
+            left[0] -= len(kept) if usable else 0
+            return str(kept) if usable else match[0]
 
         return REFERENCE.sub(one, value) if "://" in value else value
 
@@ -215,7 +221,10 @@ def _put_back(sample: Row, rows: Rows, index: int) -> list[Row]:
     messages = [{**m, **{k: deep(m[k], 5) for k in ("content", "tool_calls") if k in m}} for m in sample["messages"]]
     if found[0]:
         rows.warn(
-            "attachment_missing", "a text refers to an attachment that the sample does not hold", rows.where(index), found[0]
+            "attachment_missing",
+            "a text refers to an attachment that the sample does not hold (or too often to a large one)",
+            rows.where(index),
+            found[0],
         )
     if found[1]:
         rows.note("attachments were put in place of the references to them", found[1])

@@ -86,7 +86,7 @@ def dumps(value: Any, sort: bool = False) -> str:
     except orjson.JSONEncodeError:
         pass
     try:
-        return json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"), sort_keys=sort)
+        return clean_text(json.dumps(clean(value), default=str, ensure_ascii=False, separators=(",", ":"), sort_keys=sort))
     except RecursionError:
         return TOO_DEEP
 

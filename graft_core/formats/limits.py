@@ -19,7 +19,7 @@ BLOCK_BYTES: Final = 1 << 20
 LONGEST_LINE: Final = 1 << 28
 """Bytes of one line of JSONL; a longer one is rejected."""
 
-FEWEST_EXPANDED: Final = 1 << 28
+FEWEST_EXPANDED: Final = 1 << 26
 """A compressed file or archive may always grow to this many bytes ..."""
 
 MOST_EXPANSION: Final = 200
@@ -28,7 +28,7 @@ MOST_EXPANSION: Final = 200
 MOST_MEMBERS: Final = 200_000
 """Members of a zip archive."""
 
-LARGEST_MEMBER: Final = 1 << 30
+LARGEST_MEMBER: Final = 1 << 28
 """Bytes of one member of a zip archive, decompressed."""
 
 CHECKED_FOR_REPEATS: Final = 1 << 24

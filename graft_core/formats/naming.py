@@ -25,7 +25,9 @@ def pair_codes(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) 
 
     low = int(second.min(initial=0))
     span = int(second.max(initial=0)) - low + 1
-    key = first.astype(np.int64) * span + (second.astype(np.int64) - low)
+    key = np.multiply(first, span, dtype=np.int64)
+    key += second
+    key -= low
     return np.asarray(pa.array(key).dictionary_encode().indices, dtype=np.int64)
 
 

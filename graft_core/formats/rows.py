@@ -209,6 +209,8 @@ class Rows:
         if spec.kind in ("json", "texts"):
             return self._arrow_column(spec)
         dtype, default = DEFAULTS[spec.kind]
+        if len(self.blocks) == 1 and not self.pool_offsets()[self.blocks[0].pool]:
+            return self.blocks[0].columns[spec.name].astype(dtype, copy=False)  # one block: nothing to string together
         out = np.full(self.n_rows, default, dtype=dtype)
         offsets, at = self.pool_offsets(), 0
         for block in self.blocks:

@@ -125,9 +125,10 @@ class Source:
         if self.start[:4] == b"PAR1":
             return Head("parquet", columns=parquet_columns(self))
         if self.start[:4] in ZIP_STARTS:
-            from graft_core.formats._zip import open_archive
+            from graft_core.formats._zip import opened
 
-            return Head("zip", members=tuple(open_archive(self).names))
+            with opened(self) as archive:
+                return Head("zip", members=tuple(archive.names))
         if self.start.lstrip(BOM + b" \t\r\n")[:1] not in (b"{", b"["):
             records = self._first_records()
             return Head("jsonl", records) if records else Head("other")
@@ -167,7 +168,11 @@ class Source:
 
     def _most_bytes(self) -> int:
         """How many bytes to expect at most: texts shrink to a twentieth, not to a thousandth."""
-        return sys.maxsize - 1 if self._is_plain() else max(FEWEST_EXPANDED, self.path.stat().st_size * MOST_EXPANSION)
+        return sys.maxsize - 1 if self._is_plain() else self.most_expanded()
+
+    def most_expanded(self) -> int:
+        """To how many bytes what the file holds may grow."""
+        return max(FEWEST_EXPANDED, self.path.stat().st_size * MOST_EXPANSION)
 
     def _is_plain(self) -> bool:
         with self.open() as stream:
@@ -225,13 +230,15 @@ def refuse_useless(source: Source) -> None:
             f"{source.name}: this is a Git LFS pointer, not the data itself; run `git lfs pull` in that repository"
         )
     if start[:2] == b"PK" and b"data.pkl" in start:
-        raise InputError(f"{source.name}: this is a torch file (.pt), {UNSAFE}")
+        raise InputError(f"{source.name}: this is a torch file (.pt), {UNSAFE.format(opening='torch.load(file)')}")
     if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
-        raise InputError(f"{source.name}: this is a Python pickle, {UNSAFE}")
+        raise InputError(f"{source.name}: this is a Python pickle, {UNSAFE.format(opening='pickle.load(file)')}")
 
 
 UNSAFE: Final = (
-    "which runs code when it is opened, so it is not read; load it where you trust it and write its steps as canonical JSONL"
+    "which runs code when it is opened, so it is not read. Where you trust it, open it yourself and write canonical steps: "
+    "(1) rollouts = {opening}; (2) with graft_core.record('runs/mine') as rec: for each step rec.step(group_id, rollout_id, "
+    "step, observation, action, reward), for each rollout rec.end(group_id, rollout_id, outcome); (3) open runs/mine"
 )
 
 

@@ -101,22 +101,24 @@ def _number(value: str | None) -> float:
 
 
 def decide(batch: RolloutBatch, report: LoadReport, text: str | None) -> tuple[RolloutBatch, LoadReport]:
-    """The batch with success set by a rule; a rollout without the value it asks for is unknown. None changes nothing."""
+    """The batch with success set by a rule; None changes nothing.
+
+    A rollout without the value that the rule asks for keeps what the file says of it (unknown stays unknown); the report
+    counts these.
+    """
     if text is None:
         return batch, report
     rule = parse_rule(text)
     values = rule_values(batch, rule.name)
-    known = np.isfinite(values)
-    won = rule.holds(values) & known
-    if rule.name in OUTCOME_NAMES:
-        known &= batch.known
-    flags = pa.array(won, pa.bool_(), mask=~known)
+    decided = np.isfinite(values)
     table = batch.rollouts
+    flags = np.where(decided, rule.holds(values), table.column("success").to_pylist())
     at = table.column_names.index("success")
-    table = table.set_column(at, table.schema.field(at), flags)
+    table = table.set_column(at, table.schema.field(at), pa.array(flags.tolist(), pa.bool_()))
     made = RolloutBatch(table, batch.steps, batch.texts, batch.name, batch.success_threshold)
     made.memo["success_when"] = str(rule)
-    sentence = (
-        f"success: {rule} ({int((won & known).sum())} of {batch.n_rollouts} rollouts succeeded, {int((~known).sum())} unknown)"
-    )
+    won, unknown, without = int((made.success == 1).sum()), int(np.isnan(made.success).sum()), int((~decided).sum())
+    sentence = f"success: {rule} ({won} of {batch.n_rollouts} rollouts succeeded, {unknown} unknown)"
+    if without > unknown:
+        sentence += f"; {without} have no such value and keep what the file says"
     return made, dataclasses.replace(report, notes=(*report.notes, sentence))

@@ -9,7 +9,7 @@ numbers may be text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
 from typing import Any, Final
 
 from graft_core.formats._prompt import group_by_prompt, prompt_id, prompt_key, tell_equal_rewards, tell_flattened, tell_groups
@@ -45,34 +45,42 @@ def read(source: Source, rows: Rows) -> None:
         prompt_key(_text(item["input"])) for _, item in records(source, scratch) if _usable(item) and item.get("uid") is None
     )
     tell_groups(found, source, rows)
-    gather, odd = Gather(rows), 0
+    gather = Gather(rows)
     paths: dict[str, list[tuple[int, Row]]] = {}
     rewards: list[float] = []
     groups: set[str] = set()
+    coverage: Counter[str] = Counter()
     for record, item in records(source, rows):
         if not _usable(item):
             rows.reject(record, "the record has no text under input and output")
             continue
+        coverage.update(k for k in item if k == "input" or k not in SAYS)
         path = next((item[name] for name in TRAJECTORY if item.get(name) is not None), None)
         if path is not None:
             paths.setdefault(dumps([item.get("uid"), path]), []).append((record, item))
             continue
         ids = _ids(item, record, found.use, source.label)
         outcome = _score(item, rows, record)
-        odd += _contradicts(item)
-        if _contradicts(item) and odd == 1:
-            rows.warn("extras_disagree", "acc contradicts score", rows.where(record), 0)
+        if _contradicts(item):
+            rows.warn("extras_disagree", "acc contradicts the score", rows.where(record))
         tell_flattened(rows, record, _text(item["output"]))
         gather.add(record, _one_step(ids, item, outcome))
         if isinstance(outcome.get("outcome"), (int, float)):
             rewards.append(float(outcome["outcome"]))
         groups.add(str(ids.get("group_id")))
-    if odd:
-        rows.warn("extras_disagree", "", source.name, odd)
-    for record, made in _trajectories(paths, source, rows):
-        gather.add(record, made)
     gather.finish()
+    for lines in paths.values():
+        rows.add(_trajectory(lines, source, rows), [lines[0][0], *(record for record, _ in lines)])
     tell_equal_rewards(rewards, len(groups), source, rows)
+    _tell_coverage(coverage, source, rows)
+
+
+def _tell_coverage(coverage: Counter[str], source: Source, rows: Rows) -> None:
+    """Say which extra columns only some lines have; the writer drops those whose length is wrong."""
+    lines = coverage["input"]
+    partly = [f"{name} in {n}" for name, n in coverage.items() if n < lines][:8]
+    if partly:
+        rows.note(f"{source.name}: extra columns that not all of its {lines} lines have: {', '.join(partly)}")
 
 
 def _text(value: Any) -> str:
@@ -84,8 +92,8 @@ def _ids(item: Row, record: int, by_prompt: bool, task_set: str) -> Row:
     uid = item.get("uid")
     if uid is not None:
         parts = V1_ID.match(str(uid))
-        named = {"group_id": parts[1], "rollout_id": f"{parts[2]}_{parts[3]}"} if parts else {"group_id": uid, "rollout_id": record}
-        return {**named, "task_set": task_set}
+        group, rollout = (parts[1], f"{parts[2]}_{parts[3]}") if parts else (uid, record)
+        return {"group_id": group, "rollout_id": rollout, "task_set": task_set}
     if by_prompt:
         return {"group_id": prompt_id(_text(item["input"])), "rollout_id": record, "task_set": task_set}
     return {"rollout_id": record}
@@ -96,7 +104,7 @@ def _score(item: Row, rows: Rows, record: int) -> Row:
     name = next((n for n in SCORES if item.get(n) is not None), None)
     if name is None:
         return {}
-    if name != "score":
+    if name == "reward":
         rows.warn("aliases_used", f"read {name} as outcome", rows.where(record))
     value = item[name]
     if isinstance(value, list) and value and all(isinstance(v, (int, float)) for v in value):
@@ -113,41 +121,35 @@ def _contradicts(item: Row) -> bool:
     return (right == 1.0 and score <= 0.0) or (right == 0.0 and score >= 1.0)
 
 
-def _one_step(ids: Row, item: Row, outcome: Row) -> list[Row]:
+def _action(item: Row) -> tuple[str, Row]:
+    """The executed action, and {"action_text": ...} where more was said."""
     said = _text(item["output"])
     done = executed(said)
-    step: Row = {"step": 0, "observation": item["input"], "action": done, "action_text": said if said != done else None}
+    return done, {"action_text": said} if said != done else {}
+
+
+def _one_step(ids: Row, item: Row, outcome: Row) -> list[Row]:
+    done, more = _action(item)
+    step: Row = {"step": 0, "observation": item["input"], "action": done, **more}
     declaration: Row = {"train_step": item.get("step"), "metadata": extras(item, SAYS), **outcome}
     return with_ids(ids, declaration, [step], None)
 
 
-def _trajectories(paths: dict[str, list[tuple[int, Row]]], source: Source, rows: Rows) -> Iterator[tuple[int, list[Row]]]:
-    """Rollouts whose lines name their trajectory: steps in the order of the file."""
-    for lines in paths.values():
-        record, first = lines[0]
-        steps = []
-        for number, (_, item) in enumerate(lines):
-            said = _text(item["output"])
-            done = executed(said)
-            steps.append(
-                {
-                    "step": number,
-                    "observation": item["input"],
-                    "action": done,
-                    "action_text": said if said != done else None,
-                    "valid": item.get("is_action_valid"),
-                    "metadata": extras(item, SAYS),
-                }
-            )
-        name = next(first[n] for n in TRAJECTORY if first.get(n) is not None)
-        ids: Row = {"rollout_id": name}
-        if first.get("uid") is not None:
-            ids |= {"group_id": first["uid"], "task_set": source.label}
-        declaration: Row = {"train_step": first.get("step"), "order_doubtful": True}
-        outcome = _score({k: v for k, v in lines[-1][1].items() if k in SCORES}, rows, lines[-1][0])
-        sentence = "lines of one rollout have no step number; they were taken in the order of the file"
-        rows.warn("step_missing", sentence, rows.where(record), len(lines))
-        yield record, with_ids(ids, declaration | outcome, steps, None)
+def _trajectory(lines: list[tuple[int, Row]], source: Source, rows: Rows) -> list[Row]:
+    """A rollout whose lines name their trajectory: steps in the order of the file."""
+    record, first = lines[0]
+    steps = []
+    for number, (_, item) in enumerate(lines):
+        done, more = _action(item)
+        step = {"step": number, "observation": item["input"], "action": done, "valid": item.get("is_action_valid")}
+        steps.append({**step, **more, "metadata": extras(item, SAYS)})
+    ids: Row = {"rollout_id": next(first[n] for n in TRAJECTORY if first.get(n) is not None)}
+    if first.get("uid") is not None:
+        ids |= {"group_id": first["uid"], "task_set": source.label}
+    outcome = _score(lines[-1][1], rows, lines[-1][0])
+    sentence = "lines of one rollout have no step number; they were taken in the order of the file"
+    rows.warn("step_missing", sentence, rows.where(record), len(lines))
+    return with_ids(ids, {"train_step": first.get("step"), "order_doubtful": True, **outcome}, steps, None)
 
 
 FORMAT: Final = Format(

@@ -14,6 +14,11 @@ from graft_core.rollouts import BoolArray, FloatArray, IntArray
 
 DRAWS: Final = 999
 SCREEN: Final = 99
+"""Draws of a first look at a node; most nodes need no more."""
+
+FEWEST_LISTED: Final = 0.05
+"""The least false-discovery rate at which one node alone has to be able to stand out among all nodes of its group."""
+
 LEAST_VISITS, LEAST_ROLLOUTS = 8, 4  # below that pieces of a node are not exchanged
 NEXT_VISITS, NEXT_ROLLOUTS = 5, 3  # below that its next nodes are not dealt anew
 GATE, NEXT = 1 << 40, 1 << 41  # numbers of random streams, far from those of nodes
@@ -142,6 +147,12 @@ class NodeTests:
     surplus: FloatArray
 
 
+def _stages(draws: int, nodes: int) -> IntArray:
+    """Draws of each stage of a node test: a first look, the full test, and ten times that where the nodes are many."""
+    more = 10 * draws + 9 if nodes > FEWEST_LISTED * (draws + 1) else draws
+    return np.array([min(SCREEN, draws), draws, more], np.int64)
+
+
 def node_tests(walks: Walks, alarm: bool, seed: int, draws: int = DRAWS) -> NodeTests:
     """All node tests; the pooled one only where the group alarms, as without the alarm it is not valid."""
     column, width = walks.columns()
@@ -149,12 +160,13 @@ def node_tests(walks: Walks, alarm: bool, seed: int, draws: int = DRAWS) -> Node
     tested = np.flatnonzero((visits >= LEAST_VISITS) & (visitors >= LEAST_ROLLOUTS))
     own, pooled = np.full(walks.n_nodes, np.nan), np.full(walks.n_nodes, np.nan)
     z, p = np.zeros((tested.size, width)), np.ones(tested.size)
-    shape = (walks.path, walks.offsets, column, width, draws, SCREEN, seed)
-    node_kernels.own_tests(tested, *shape, z, p)
+    shape = (walks.path, walks.offsets, column, width)
+    stages = _stages(draws, tested.size)
+    node_kernels.own_tests(tested, *shape, stages, seed, z, p)
     own[tested] = p
     if alarm:
         p = np.ones(tested.size)
-        node_kernels.pooled_tests(tested, *shape, z, p)
+        node_kernels.pooled_tests(tested, *shape, stages[:2], seed, z, p)
         pooled[tested] = p
     surplus = np.zeros((tested.size, walks.n_nodes))
     surplus[:, column >= 0] = z
@@ -166,14 +178,16 @@ def _next_tests(walks: Walks, visits: IntArray, visitors: IntArray, seed: int, d
     before = previous(walks, walks.pair)
     order = np.lexsort((walks.pair, walks.path))
     bounds = np.concatenate([[0], np.cumsum(visits)])
-    for u in np.flatnonzero((visits >= NEXT_VISITS) & (visitors >= NEXT_ROLLOUTS)).tolist():
+    nodes = np.flatnonzero((visits >= NEXT_VISITS) & (visitors >= NEXT_ROLLOUTS))
+    stages = _stages(draws, nodes.size)
+    for u in nodes.tolist():
         at = order[bounds[u] : bounds[u + 1]]
         came, n_came = _often(before[at])
         went, n_went = _often(walks.next[at])
         starts = np.flatnonzero(np.concatenate([[True], np.diff(walks.pair[at]) > 0, [True]]))
         if not n_came or not n_went:
             continue
-        p[u] = node_kernels.next_test(starts, came, went, n_came, n_went, draws, SCREEN, _state(seed, NEXT + u))
+        p[u] = node_kernels.next_test(starts, came, went, n_came, n_went, stages, _state(seed, NEXT + u))
     return p
 
 

@@ -20,7 +20,7 @@ from graft_core.insight._suspect_kernels import (
     surplus,
 )
 
-PROMISING = 0.2  # a test that its screening calls less likely than this is run again in full
+PROMISING, CERTAIN = 0.2, 0.005  # a test that finds p this small with few draws is run anew with more
 
 
 @njit(cache=True, nogil=True)
@@ -110,57 +110,56 @@ def exchanged_cover(
 
 
 @njit(cache=True, nogil=True)
-def _rows(draws: int, screen: int, again: int) -> int:
-    """How many rows the screening (again = 0) and the full test (again = 1) have."""
-    return (draws if again else min(screen, draws)) + 1
+def _goes_on(p: float, stage: int, draws: Ints) -> bool:
+    """Whether a test is run anew with more draws: its p is small, and the next stage has more than this one had."""
+    return stage + 1 < draws.size and draws[stage + 1] > draws[stage] and p <= (PROMISING if stage == 0 else CERTAIN)
 
 
 @njit(cache=True, nogil=True)
 def own_tests(
-    nodes: Ints, path: Ints, offsets: Ints, column: Ints, width: int, draws: int, screen: int, seed: int, z: Floats, p: Floats
+    nodes: Ints, path: Ints, offsets: Ints, column: Ints, width: int, draws: Ints, seed: int, z: Floats, p: Floats
 ) -> None:
     """Own test of each of `nodes`: fills z[i, :] (standardised surplus, 0 where there is none) and p[i].
 
-    A first test of `screen` draws stands where it gives p > PROMISING; else a fresh one of `draws` draws decides.
+    draws: how many draws each stage has; a later stage is run, and then decides, only where the one before gives a small p.
     """
-    store = np.empty((draws + 1, width), np.int32)
+    store = np.empty((draws.max() + 1, width), np.int32)
     ones = np.ones(width)
     state = np.empty(1, np.uint64)
     for i in range(nodes.size):
         state[0] = stream(seed, nodes[i])
-        for again in range(2):
-            counts = store[: _rows(draws, screen, again)]
-            exchanged_cover(nodes[i], path, offsets, column, width, counts.shape[0] - 1, state, counts)
+        for stage in range(draws.size):
+            counts = store[: draws[stage] + 1]
+            exchanged_cover(nodes[i], path, offsets, column, width, draws[stage], state, counts)
             mean, scale = standardise(counts)
             for c in range(width):
                 z[i, c] = max(0.0, (counts[0, c] - mean[c]) * scale[c])
             p[i] = share_at_least(surplus(counts, mean, scale, ones, 4, False))
-            if p[i] > PROMISING:
+            if not _goes_on(p[i], stage, draws):
                 break
 
 
 @njit(cache=True, nogil=True)
 def pooled_tests(
-    nodes: Ints, path: Ints, offsets: Ints, column: Ints, width: int, draws: int, screen: int, seed: int, z: Floats, p: Floats
+    nodes: Ints, path: Ints, offsets: Ints, column: Ints, width: int, draws: Ints, seed: int, z: Floats, p: Floats
 ) -> None:
     """Pooled test of each of `nodes`: surplus z^2 weighted by the square of what the other nodes' z^2 add up to; fills p[i]."""
-    store = np.empty((draws + 1, width), np.int32)
+    store = np.empty((draws.max() + 1, width), np.int32)
     state = np.empty(1, np.uint64)
-    weights = np.empty(width)
+    weights, total = np.empty(width), np.zeros(width)
     for i in range(nodes.size):
         for c in range(width):
-            total = 0.0
-            for j in range(nodes.size):
-                if j != i:
-                    total += z[j, c] * z[j, c]
-            weights[c] = total * total
+            total[c] += z[i, c] * z[i, c]
+    for i in range(nodes.size):
+        for c in range(width):
+            weights[c] = max(0.0, total[c] - z[i, c] * z[i, c]) ** 2
         state[0] = stream(seed + 1, nodes[i])
-        for again in range(2):
-            counts = store[: _rows(draws, screen, again)]
-            exchanged_cover(nodes[i], path, offsets, column, width, counts.shape[0] - 1, state, counts)
+        for stage in range(draws.size):
+            counts = store[: draws[stage] + 1]
+            exchanged_cover(nodes[i], path, offsets, column, width, draws[stage], state, counts)
             mean, scale = standardise(counts)
             p[i] = share_at_least(surplus(counts, mean, scale, weights, 2, False))
-            if p[i] > PROMISING:
+            if not _goes_on(p[i], stage, draws):
                 break
 
 
@@ -195,7 +194,7 @@ def _spread(stratum: Ints, code: Ints, per: Floats, n_codes: int) -> tuple[Float
 
 @njit(cache=True, nogil=True)
 def next_test(
-    starts: Ints, before: Ints, after: Ints, n_before: int, n_after: int, draws: int, screen: int, state: State
+    starts: Ints, before: Ints, after: Ints, n_before: int, n_after: int, draws: Ints, state: State
 ) -> float:
     """p of "what comes next depends on how one came here, given the action" at one node; NaN where nothing can vary.
 
@@ -220,14 +219,14 @@ def next_test(
     if not varies:
         return np.nan
     dealt, count, p = after.copy(), np.zeros((n_before, n_after)), 1.0
-    for again in range(2):
-        statistic = np.empty(_rows(draws, screen, again))
+    for stage in range(draws.size):
+        statistic = np.empty(draws[stage] + 1)
         statistic[0] = _next_statistic(before, after, expected, scale, count, constant)
         for r in range(1, statistic.size):
             for s in range(per.size):
                 shuffle(dealt, starts[s], starts[s + 1], state)
             statistic[r] = _next_statistic(before, dealt, expected, scale, count, constant)
         p = share_at_least(statistic)
-        if p > PROMISING:
+        if not _goes_on(p, stage, draws):
             break
     return p

@@ -40,7 +40,7 @@ class Pair:
 
 
 def pair(found: Suspects, node: int) -> Pair | None:
-    """Two rollouts that go on differently at `node`, the shortest that show it; None where there are no such two.
+    """Two rollouts that go on differently at `node`, the shortest that show it; None where there are no such two visits.
 
     Node found by the pooled or own test: one that had met w before and need not meet it again, one that had not and does.
     Found by the next-node test: the same action, another step before, another node after.
@@ -65,8 +65,11 @@ def _by_milestone(walks: Walks, node: int, u: int, via: int) -> Pair | None:
     at = np.flatnonzero(walks.path == w)
     later = np.append(at, walks.path.size)[np.searchsorted(at, visits, side="right")] < stops
     lengths = stops - starts
+    walk = walks.walk_of_step[visits]
     one = _best(before[visits], ~later, lengths, visits)
-    other = _best(~before[visits], later, lengths, visits)
+    other = _best(~before[visits] & (walk != walk[max(one, 0)]), later, lengths, visits)
+    if other < 0:  # only within one rollout
+        other = _best(~before[visits], later, lengths, visits)
     if one < 0 or other < 0:
         return None
     found = [_moment(walks, int(visits[k]), bool(before[visits[k]]), bool(later[k])) for k in (one, other)]
@@ -92,6 +95,7 @@ def _by_last_step(walks: Walks, node: int, u: int) -> Pair | None:
             k = own[np.flatnonzero(table == cell)[0]]
             excess = (table == cell).sum() - (came[own] == came[k]).sum() * (went[own] == went[k]).sum() / own.size
             rest = own[(came[own] != came[k]) & (went[own] != went[k])]
+            rest = rest[np.argsort(walks.walk_of_step[visits[rest]] == walks.walk_of_step[visits[k]], kind="stable")]
             if rest.size and excess > best:
                 best, pick = float(excess), (k, rest[0])
     if pick is None:

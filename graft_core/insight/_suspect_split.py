@@ -61,15 +61,16 @@ def parted(walks: Walks, step: IntArray, end: IntArray) -> Walks:
 def parts(graph: TrajectoryGraph, walks: Walks, rule: str, w: int = -1) -> tuple[IntArray, IntArray]:
     """The code per step and per walk by which a proposed rule parts the nodes. w: local node of `visited`."""
     last = walks.offsets[1:] - 1
+    there = graph.batch.final_observation[walks.rows] >= 0  # an end without observation is told apart by its outcome only
     name = rule.partition(":")[0]
     if name == "visited":
         step, end = met_before(walks, w)
-        return step.astype(np.int64), end.astype(np.int64)
+        return step.astype(np.int64), (end & there).astype(np.int64)
     if name == "history":
-        return previous(walks, walks.path) + 1, walks.path[last] + 1
+        return previous(walks, walks.path) + 1, (walks.path[last] + 1) * there
     if name == "actions":
         codes = np.unique(graph.batch.action[walks.positions], return_inverse=True)[1]
-        return previous(walks, codes) + 1, codes[last] + 1
+        return previous(walks, codes) + 1, (codes[last] + 1) * there
     step_key, final_key = guarded(graph)
     codes = np.unique(np.concatenate([step_key[walks.positions], final_key[walks.rows]]), return_inverse=True)[1]
     return codes[: walks.path.size], codes[walks.path.size :]

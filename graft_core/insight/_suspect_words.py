@@ -19,6 +19,14 @@ CANDIDATES: Final = {
     "actions:1": "part every moment also by the action before it",
 }
 
+LIKELY: Final = {
+    "guard": "Likely a text that says little stands for several situations.",
+    "history:1": "Likely it matters what was seen just before.",
+    "actions:1": "Likely it matters what was done just before.",
+    "": "",
+}
+"""What an alarm points at where the proposed rule is not `visited:W`."""
+
 NEXT_SENTENCE: Final = "The same action led elsewhere, depending on how one came here."
 SEEN_TOO_RARELY: Final = "seen too rarely to judge"
 MEMORY: Final = (
@@ -80,24 +88,26 @@ def sentence(found: Suspects, group: int) -> str:
         return f"No sign, but turn limits hide most of what this test uses ({cut})."
     if said.word == suspect.SMALL:
         return (
-            f"No sign of a wrong merge. With {said.rollouts} rollouts a fifth of hidden facts like a key, and most single "
-            "moments, stay unseen."
+            f"No sign of a wrong merge. With {said.rollouts} rollouts up to a fifth of hidden facts like a key, and about half "
+            "of the single moments concerned, stay unseen."
         )
     return "No sign; a hidden milestone like a key would almost surely show (measured in toy worlds)."
 
 
 def _alarm(found: Suspects, said: GroupSuspicion) -> str:
     parts = [
-        "In this task the past changes what follows, more than a correct state rule allows (1 in 20 correct tasks would say "
+        "In this task the past changes what follows, more than a correct state rule allows (1 in 30 correct tasks would say "
         "this)."
     ]
-    if said.w >= 0:
+    if said.rule.startswith("visited") and said.w >= 0:
         parts.append(f"Likely fact that the rule hides: has visited {name(found.graph, said.w)}.")
+    else:
+        parts.append(LIKELY[said.rule])
     if said.nodes:
         parts.append(f"{_listed(found, said)}; of the moments named, about 1 in 10 is innocent.")
     else:
         parts.append("No single moment stands out.")
-    return " ".join([*parts, *_offer(said)])
+    return " ".join(part for part in [*parts, *_offer(said)] if part)
 
 
 def _single_nodes(found: Suspects, said: GroupSuspicion) -> str:
@@ -125,7 +135,7 @@ def _offer(said: GroupSuspicion) -> list[str]:
         after = "ends the alarm" if best.silenced else "does not end the alarm"
     else:
         after = "foretells the next moment better" if best.gain > 0 else "does not foretell the next moment better"
-    return [f"Adding {shorten(best.rule, 60)} {after} ({best.nodes} nodes)."]
+    return [f"Adding the rule “{shorten(best.rule, 60)}” {after} ({best.nodes} nodes, {100 * best.shared:.0f} % of steps shared)."]
 
 
 def node_sentence(found: Suspects, node: int) -> str:
@@ -144,14 +154,16 @@ def node_sentence(found: Suspects, node: int) -> str:
 
 def summary(found: Suspects) -> str:
     """All groups in one sentence, with what chance alone would give."""
+    from graft_core.insight.suspect import LEVEL
+
     tested = [said for said in found.groups if not np.isnan(said.p)]
     if not tested:
         return "No task repeats its moments often enough to look for wrong merges."
-    n, expected = len(tested), 0.05 * len(tested)
-    return (
-        f"{found.alarms} of {n} task{'s' * (n != 1)} raise{'s' * (found.alarms == 1)} the alarm; correct state rules would "
-        f"raise it in about {expected:.1f}."
-    )
+    n, expected = len(tested), LEVEL * len(tested)
+    chance = f"about {expected:.0f}" if expected >= 1 else "fewer than 1"
+    if n == 1:
+        return f"The task {'raises the' if found.alarms else 'raises no'} alarm."
+    return f"{found.alarms} of {n} tasks raise the alarm; with correct state rules {chance} would."
 
 
 def as_dict(found: Suspects) -> dict[str, Any]:

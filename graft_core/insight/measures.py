@@ -17,6 +17,8 @@ from graft_core.rollouts import BoolArray, IntArray, RolloutBatch
 from graft_core.settings import LOOK, Settings
 from graft_core.states import join_rules, state_keys
 from graft_core.states.base import factorise
+from graft_core.states.carry_noop import DEFAULT as NOTHING
+from graft_core.states.carry_noop import says_nothing
 from graft_core.states.compose import split_spec
 
 
@@ -178,6 +180,8 @@ def alternatives(batch: RolloutBatch, rules: Sequence[str] = ("exact",)) -> list
     if batch.steps.column("admissible").null_count < batch.n_steps:
         more.append("action_set")
     kept = [spec for spec in chosen if spec != "exact"]
+    if "carry_noop" not in chosen and says_nothing(batch.text_array, NOTHING).true_count:
+        ready.append(("carry_noop", *kept))
     ready += [(*kept, word) for word in more if word not in chosen]
     return list(dict.fromkeys([*ready, ("prefix",)]))
 

@@ -30,6 +30,7 @@ from graft_core.insight._suspect_split import Effect, effect, low_information
 from graft_core.insight._suspect_words import (
     CANDIDATES,
     MEMORY,
+    NEXT_SENTENCE,
     SEEN_TOO_RARELY,
     as_dict,
     node_sentence,
@@ -40,17 +41,37 @@ from graft_core.insight._suspect_words import (
 from graft_core.rollouts import BoolArray, FloatArray, IntArray
 
 __all__ = [
-    "LEVEL", "LISTED", "MEMORY", "SEEN_TOO_RARELY", "TESTS", "Effect", "GroupSuspicion", "Moment", "Pair", "Suspects",
-    "node_sentence", "pair", "sentence", "summary", "suspects",
-]  # fmt: skip
+    "LEVEL",
+    "LISTED",
+    "MEMORY",
+    "NEXT_SENTENCE",
+    "NODE_LEVEL",
+    "SEEN_TOO_RARELY",
+    "TESTS",
+    "Effect",
+    "GroupSuspicion",
+    "Moment",
+    "Pair",
+    "Suspects",
+    "node_sentence",
+    "pair",
+    "sentence",
+    "summary",
+    "suspects",
+    "visited_rule",
+]
 
 Progress = Callable[[int, int], None]
 
-LEVEL: Final = 0.05
-"""A group alarms at p <= LEVEL: 1 in 20 correct groups does. Pooled node tests use the same level inside the alarm."""
+LEVEL: Final = 0.03
+"""A group alarms at p <= LEVEL: 1 in 30 correct groups does. At G = 16 a hidden key is far beyond it."""
 
-LISTED: Final = 0.10
-"""False-discovery rate, over the nodes of a group, at which the own and the next-node test list a node."""
+NODE_LEVEL: Final = 0.05
+"""Pooled node tests flag at p <= NODE_LEVEL inside an alarm; a rule ends an alarm where p is above it afterwards."""
+
+LISTED: Final = 0.05
+"""False-discovery rate at which the own and the next-node test list a node: over the nodes of a group, and apart from them
+over the group's nodes that say little (`guard` would keep them apart), which are few and suspect beforehand."""
 
 TESTS: Final = ("", "pooled", "own", "next")
 """Which test flagged a node, by its code; 0 = none."""
@@ -60,6 +81,8 @@ SMALL_GROUP: Final = 16
 """Below this many rollouts a quiet group says little."""
 
 MANY_CUT: Final = 0.10
+"""From here on the own test lists only nodes that say little: of other nodes it was wrong in 1 of 10 correct groups."""
+
 MOST_STEPS: Final = 0.50
 """A quiet group of which less than this share of steps lies in tested nodes is called `rare`."""
 
@@ -180,14 +203,23 @@ def _examine(graph: TrajectoryGraph, group: int, seed: int, draws: int) -> _Grou
     p = gate(walks, own_seed, draws)
     alarm = bool(p <= LEVEL)
     tests = node_tests(walks, alarm, own_seed, draws)
-    q_own, q_next = corrected(tests.own), corrected(tests.next)
+    little = low_information(graph)[walks.keys]
+    q_own, q_next = _corrected_apart(tests.own, little), _corrected_apart(tests.next, little)
     test = np.zeros(walks.n_nodes, np.int8)
     test[q_next <= LISTED] = TESTS.index("next")
-    test[q_own <= LISTED] = TESTS.index("own")
+    test[(q_own <= LISTED) & (little | (walks.cut.mean() <= MANY_CUT))] = TESTS.index("own")
     if alarm:
-        test[tests.pooled <= LEVEL] = TESTS.index("pooled")
+        test[tests.pooled <= NODE_LEVEL] = TESTS.index("pooled")
     w, via = _milestones(walks, tests, alarm)
     return _Group(group, own_seed, walks, p, tests, q_own, q_next, test, via, w)
+
+
+def _corrected_apart(p: FloatArray, little: BoolArray) -> FloatArray:
+    """False-discovery rates of the nodes that say little among themselves, and of the others among themselves."""
+    q = np.empty(p.size)
+    for part in (little, ~little):
+        q[part] = corrected(p[part])
+    return q
 
 
 def _milestones(walks: Walks, tests: NodeTests, alarm: bool) -> tuple[int, IntArray]:
@@ -265,7 +297,7 @@ def _effects(graph: TrajectoryGraph, made: _Group, walks: Walks, alarm: bool, dr
         w = int(walks.keys[made.w])
         names.append((visited_rule(graph, w), CANDIDATES["visited"], made.w))
     names += [(rule, CANDIDATES[rule], -1) for rule in ("history:1", "actions:1")]
-    found = [effect(graph, walks, rule, meaning, made.seed, LEVEL, draws, w) for rule, meaning, w in names]
+    found = [effect(graph, walks, rule, meaning, made.seed, NODE_LEVEL, draws, w) for rule, meaning, w in names]
     if alarm:
         usual = next((e for e in found if e.rule.startswith("visited")), found[0])
         best = next((e for e in found if e.silenced), usual)

@@ -36,7 +36,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """Steps to learn from, N of them: `advantage` (scaled credit, 0 = none) and `weight` (the loss weights, sum 1)."""
+    """Steps to learn from, N of them: `advantage` (scaled credit, 0 = none) and `weight` (the loss weights)."""
 
     situations: Sequence[Situation]
     choices: Sequence[Choice]

@@ -106,7 +106,7 @@ class TabularPolicy:
                 per_step -= options.kl * lesson.weight[:, None] * share * (gap - each[:, None])
             gradient = np.zeros_like(self.logits)
             np.add.at(gradient, rows, per_step)
-            loss = -float((lesson.weight * _objective(lesson.advantage, ratio, options.clip)).sum()) + options.kl * kl
+            loss = options.kl * kl - float(lesson.weight @ _objective(lesson.advantage, ratio, options.clip))
             norm = float(np.sqrt((gradient**2).sum()))
             self.logits = self.logits + options.step_size * gradient
             first = report or UpdateReport(loss, kl, 0.0, norm, pull)

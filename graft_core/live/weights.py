@@ -20,12 +20,16 @@ LOSSES: Final = {
     "token": "every token of the batch weighs the same (DAPO): long steps and long rollouts weigh more",
     "sequence": "every rollout weighs the same, its tokens share that (GRPO)",
     "step": "every step weighs the same",
+    "sum": "the steps of a rollout add up, rollouts are averaged (REINFORCE): the weights sum to the mean length",
 }
 SCALES: Final = ("none", "rms")
 
 
 def loss_weights(tokens: Ints, rollout: Ints, loss: str = "step") -> Floats:
-    """[N], weight of each step in the loss; they sum to 1. `tokens` [N] of each step, `rollout` [N] it belongs to."""
+    """[N], weight of each step in the loss, see `LOSSES`; but for `sum` they sum to 1.
+
+    tokens: [N] of each step. rollout: [N], which one it belongs to.
+    """
     if loss not in LOSSES:
         raise UsageError(f"loss: {loss!r} is not allowed, expected one of {', '.join(LOSSES)}")
     if tokens.size == 0:
@@ -36,6 +40,8 @@ def loss_weights(tokens: Ints, rollout: Ints, loss: str = "step") -> Floats:
     if loss == "token":
         return np.asarray(counts / counts.sum())
     _, row = np.unique(rollout, return_inverse=True)
+    if loss == "sum":
+        return np.full(tokens.size, 1.0 / (int(row.max()) + 1))
     of_rollout = np.bincount(row, counts)
     return np.asarray(counts / of_rollout[row] / of_rollout.size)
 

@@ -76,13 +76,21 @@ def _rests(starts: Ints, weights: Floats) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def _cosine(begin: int, end: int, ranks: Ints, weights: Floats, rests: Floats, row: Floats, least: float) -> float:
-    """Cosine of an entry range with a dense row; -1 as soon as it cannot reach `least` any more."""
+def _cosine(a: int, a_end: int, b: int, b_end: int, ranks: Ints, weights: Floats, rests: Floats, least: float) -> float:
+    """Cosine of two rows given by their entry ranges; -1 as soon as it cannot reach `least` any more."""
     total = 0.0
-    for i in range(begin, end):
-        if total + rests[i] < least:
+    while a < a_end and b < b_end:
+        if ranks[a] == ranks[b]:
+            total += weights[a] * weights[b]
+            a += 1
+            b += 1
+            continue
+        if ranks[a] < ranks[b]:
+            a += 1
+        else:
+            b += 1
+        if a < a_end and b < b_end and total + rests[a] * rests[b] < least:
             return -1.0
-        total += weights[i] * row[ranks[i]]
     return total
 
 
@@ -111,10 +119,7 @@ def greedy(starts: Ints, ranks: Ints, weights: Floats, n_features: int, tau: flo
     who = np.empty(begin[n_features], np.int32)
     rest = np.empty(begin[n_features], np.float32)
     seen = np.full(n, -1, np.int64)
-    row = np.zeros(n_features, np.float64)
     for t in range(n):
-        for i in range(starts[t], starts[t + 1]):
-            row[ranks[i]] = weights[i]
         best, best_cosine = -1, tau - ROUNDING
         for i in range(starts[t], cuts[t]):
             f = ranks[i]
@@ -125,11 +130,10 @@ def greedy(starts: Ints, ranks: Ints, weights: Floats, n_features: int, tau: flo
                 if seen[other] == t:
                     continue
                 seen[other] = t
-                cosine = _cosine(starts[other], starts[other + 1], ranks, weights, rests, row, best_cosine)
+                least = best_cosine - ROUNDING
+                cosine = _cosine(i, starts[t + 1], starts[other], starts[other + 1], ranks, weights, rests, least)
                 if cosine > best_cosine or (cosine == best_cosine and (best < 0 or other < best)):
                     best, best_cosine = other, cosine
-        for i in range(starts[t], starts[t + 1]):
-            row[ranks[i]] = 0.0
         leader[t] = t if best < 0 else best
         if best >= 0:
             continue

@@ -23,7 +23,8 @@ def _check(parameter: str) -> None:
         expression("carry_noop", parameter)
 
 
-def _says_nothing(texts: pa.Array, parameter: str) -> pa.Array:
+def says_nothing(texts: pa.Array, parameter: str) -> pa.Array:
+    """Which texts say that nothing happened, by a text or an expression between slashes. bool[len(texts)]."""
     if parameter.startswith("/"):
         return pc.match_substring_regex(texts, pattern=expression("carry_noop", parameter))
     return pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(texts)), pa.scalar(parameter.strip().lower(), texts.type))
@@ -33,7 +34,7 @@ def _carry(batch: RolloutBatch, keys: Keys, parameter: str) -> Keys:
     assert keys.texts is not None
     used = used_codes(keys)
     noop = np.zeros(len(keys.texts) + 1, dtype=bool)
-    noop[used] = np.asarray(_says_nothing(keys.texts.take(pa.array(used)), parameter or DEFAULT))
+    noop[used] = np.asarray(says_nothing(keys.texts.take(pa.array(used)), parameter or DEFAULT))
     at = np.arange(keys.codes.size)
     stays = noop[keys.codes] & (extended_rank(batch) > 0)
     # a first observation always counts, so the last position that does never lies in another rollout

@@ -23,7 +23,7 @@ import numpy as np
 import orjson
 
 from graft_core.errors import UsageError
-from graft_core.rollouts import RolloutBatch
+from graft_core.rollouts import IntArray, RolloutBatch
 from graft_core.states._nodes import hash_word, read_hash
 from graft_core.states.base import final_positions, step_positions
 from graft_core.states.compose import compose, parse
@@ -92,6 +92,13 @@ def node_name(batch: RolloutBatch, specs: Sequence[str], row: int, step: int | N
     keys = compose(batch, specs)
     at = final_positions(batch)[row] if step is None else step_positions(batch)[int(batch.offsets[row]) + step]
     return hash_word(int(keys.hashes[keys.codes[at]]))
+
+
+def names_at(batch: RolloutBatch, specs: Sequence[str], positions: Sequence[int] | IntArray) -> list[str]:
+    """The hash words of the nodes that steps stand at, the steps given by their positions in path order."""
+    keys = compose(batch, specs)
+    at = step_positions(batch)[np.asarray(positions, dtype=np.int64)]
+    return [hash_word(h) for h in keys.hashes[keys.codes[at]].tolist()]
 
 
 def write_edits(folder: str | os.PathLike[str], edits: Edits) -> Path:

@@ -119,20 +119,25 @@ def growth_lines(small: float, large: float, tmp_path: Path) -> list[rows.Line]:
     """The lines of `growth` for two sizes that took so long."""
     bench = rows.Bench(tmp_path, rows.Sizes(growth=(100, 1000)))
     for n, seconds in ((100, small), (1000, large)):
-        spent = {"wall": seconds * 3, "cpu": seconds}
+        spent = {"wall": seconds**1.1, "cpu": seconds**1.2, "user": seconds}
         bench.measured[n, 200] = {"ours": spent, "n": n, "text": 200 * n, "peak": 10**8}
     return list(rows.growth(bench))
 
 
-def test_growth_compares_each_size_with_the_one_before(tmp_path: Path) -> None:
+def test_growth_compares_each_size_with_the_one_before_by_the_clock_that_grew_least(tmp_path: Path) -> None:
     first, second = growth_lines(0.5, 5.9, tmp_path)
     assert (first.figure, first.met, first.missed) == (None, None, False)
     assert second.figure == pytest.approx(11.8)
     assert (second.met, second.missed) == (True, False)
+    assert "15.1x by the wall clock" in second.notes[1]
 
 
 def test_growth_beyond_twelve_times_is_missed(tmp_path: Path) -> None:
     assert growth_lines(0.5, 6.1, tmp_path)[1].missed
+
+
+def test_the_best_of_several_runs_is_taken_clock_by_clock() -> None:
+    assert measure.best([{"wall": 2.0, "cpu": 1.0}, {"wall": 1.5, "cpu": 1.2}]) == {"wall": 1.5, "cpu": 1.0}
 
 
 def test_the_smaller_of_wall_and_cpu_time_is_judged() -> None:

@@ -74,6 +74,19 @@ def test_options_that_contradict_the_given_values() -> None:
     assert np.array_equal(same, gc.estimate(BATCH, "graft_td", gamma=0.9), equal_nan=True)
 
 
+def test_given_values_leave_estimators_without_values_alone() -> None:
+    graph = gc.build_graph(BATCH)
+    values = gc.solve_values(graph, gamma=0.9)
+    for name in ("gigpo", "rtmc", "hgpo", "rewardflow", "grpo", "salt"):
+        wanted = gc.estimate(BATCH, name)
+        assert np.array_equal(gc.estimate(BATCH, name, graph=graph, values=values), wanted, equal_nan=True), name
+    dense = gc.solve_values(graph, gamma=0.9, rewards="dense")
+    found = gc.estimate(BATCH, "gigpo", graph=graph, values=dense)
+    assert np.array_equal(found, gc.estimate(BATCH, "gigpo", rewards="dense"), equal_nan=True)
+    half = gc.estimate(BATCH, "gigpo", gamma=0.5)
+    assert np.array_equal(gc.estimate(BATCH, "gigpo", gamma=0.5, graph=graph, values=values), half, equal_nan=True)
+
+
 def test_an_option_of_none_is_the_estimators_own_default() -> None:
     assert np.array_equal(gc.estimate(BATCH, "gigpo", gamma=None), gc.estimate(BATCH, "gigpo", gamma=0.95))
 

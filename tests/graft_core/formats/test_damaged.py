@@ -22,8 +22,7 @@ def read_damaged(name: str, numbers: range, folder: Path) -> int:
         path.write_bytes(data)
         try:
             batch, report = load(path, report=True)
-        except InputError as error:
-            assert "\n" not in str(error), (name, number)
+        except InputError:
             continue
         usable += batch.n_rollouts > 0
         assert report.read == report.accepted + report.rejected, (name, number)

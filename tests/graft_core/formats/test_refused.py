@@ -49,6 +49,8 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "rollouts.pt", "w") as archive:
         archive.writestr("archive/data.pkl", b"x")
     assert "torch file" in refusal(tmp_path / "rollouts.pt")
+    for name, opening in (("rollouts.pkl", "pickle.load(file)"), ("rollouts.pt", "torch.load(file)")):
+        assert opening in refusal(tmp_path / name) and "rec.step(" in refusal(tmp_path / name), "the recipe"
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from step_rows import codes
 
 from graft_core.errors import GroupMissingError
 from graft_core.formats import load
+from graft_core.formats._tags import parsed_action
 from graft_core.formats.order import order_doubts
-from graft_core.formats.verl_agent import parsed_action
 from graft_core.rollouts import batch_rows
 
 

@@ -178,6 +178,8 @@ def test_alternatives_stand_beside_what_was_chosen() -> None:
         ("normalised", "guard", "actions:1"),
         ("prefix",),
     ]
+    quiet = batch_of(walk("a", "S:x N:y", 1.0, "nothing happens.", admissible=None))
+    assert ("carry_noop", "normalised") in alternatives(quiet, ("normalised",))
     assert alternatives(batch, ("history:2",)) == [("history:2",), ("exact",), ("normalised",), ("prefix",)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import json
 import os
 import subprocess
 import sys
@@ -47,6 +48,19 @@ def graph_of(*paths: str, ends: str = "") -> TrajectoryGraph:
         end = ends[i] if ends else "E"
         rows += walk(f"r{i}", path, 1.0, end.upper(), truncated=end.islower(), terminated=not end.islower())
     return build_graph(batch_of(rows))
+
+
+def random_walks(n: int, seed: int) -> list[str]:
+    """Walks without a memory over four states."""
+    pick = np.random.default_rng(seed)
+    made = []
+    for _ in range(n):
+        here, path = 0, []
+        while here < 4:
+            path.append(f"{'ABCD'[here]}:x")
+            here = int(pick.choice(5, p=[(0.2, 0.3, 0.2, 0.2, 0.1), (0.3, 0.1, 0.3, 0.1, 0.2)][here % 2]))
+        made.append(" ".join(path))
+    return made
 
 
 def state(seed: int) -> np.ndarray:
@@ -169,7 +183,8 @@ def test_exchanged_pieces_are_all_ways_of_dealing_tails_and_loops() -> None:
         for tail in itertools.permutations(tails):
             for loop in itertools.permutations(loops):
                 given = iter(loop)
-                met = [p | t | set().union(*(next(given) for _ in range(n))) for p, t, n in zip(prefixes, tail, slots, strict=True)]
+                own = zip(prefixes, tail, slots, strict=True)
+                met = [p | t | set().union(*(next(given) for _ in range(n))) for p, t, n in own]
                 exact[sum(name in m for m in met)] += 1
         total = sum(exact.values())
         seen = Counter(counts[1:, names.index(name)].tolist())
@@ -180,7 +195,7 @@ def test_exchanged_pieces_are_all_ways_of_dealing_tails_and_loops() -> None:
 
 
 def test_next_nodes_are_dealt_within_the_action_only() -> None:
-    """All that varies is explained by the action: nothing to test. Where the step before decides, p is the smallest there is."""
+    """Where the action explains all that varies nothing is left to test; where the step before does, p is the smallest."""
     by_action = ["P:x U:a A:x", "Q:x U:b B:x"] * 6
     by_past = ["P:x U:a A:x", "Q:x U:a B:x"] * 6
     for paths, expected in ((by_action, np.nan), (by_past, 1 / 1000)):
@@ -195,20 +210,11 @@ def test_next_nodes_are_dealt_within_the_action_only() -> None:
 
 
 def test_the_group_test_is_uniform_where_nothing_is_hidden() -> None:
-    """400 groups of a memoryless random walk: p <= x in a share x of them, within four standard errors."""
-    pick = np.random.default_rng(12)
-    p = []
-    for g in range(400):
-        walks = []
-        for _ in range(6):
-            here, path = 0, []
-            while here < 4:
-                path.append(f"{'ABCD'[here]}:x")
-                here = int(pick.choice(5, p=[(0.2, 0.3, 0.2, 0.2, 0.1), (0.3, 0.1, 0.3, 0.1, 0.2)][here % 2]))
-            walks.append(" ".join(path))
-        p.append(gate(walks_of(graph_of(*walks), 0), g, 99))
+    """400 groups of walks without a memory: p <= x in a share x of them, within four standard errors."""
+    p = [gate(walks_of(graph_of(*random_walks(6, 1000 + g)), 0), g, 99) for g in range(400)]
     values = np.array(p)
-    assert not np.isnan(values).any()
+    values = values[~np.isnan(values)]  # nothing could vary in a few
+    assert values.size > 350
     for x in (0.05, 0.25, 0.5, 0.75):
         assert np.mean(values <= x) <= x + 4 * np.sqrt(x * (1 - x) / 400)
     assert np.mean(values <= 0.5) >= 0.3
@@ -217,6 +223,14 @@ def test_the_group_test_is_uniform_where_nothing_is_hidden() -> None:
 def test_clean_worlds_stay_quiet_and_rarely_flag_a_node(experiment: ModuleType) -> None:
     row = experiment.measure(experiment.CLEAN[4], 30, 16, 102)
     assert row.alarms <= 0.2 and row.flagged_clean <= 0.05
+
+
+def test_many_nodes_get_more_draws_so_that_one_alone_can_stand_out() -> None:
+    from graft_core.insight._suspect_group import _stages
+
+    for nodes in (1, 50, 51, 400):
+        assert _stages(999, nodes)[-1] + 1 >= nodes / suspect.LISTED
+    assert _stages(999, 50).tolist() == [99, 999, 999]
 
 
 def test_false_discovery_rates_are_those_of_benjamini_and_hochberg() -> None:
@@ -234,12 +248,13 @@ def test_a_hidden_key_raises_the_alarm_and_the_key_is_named(hidden: tuple[object
     named = [said.rule == f"visited:{key}" for said in found.groups]
     assert sum(named) >= 4
     for said in found.groups:
-        assert said.effects[0].silenced and not said.effects[0].p <= suspect.LEVEL
+        assert said.effects[0].silenced and not said.effects[0].p <= suspect.NODE_LEVEL
         assert said.nodes and all(found.graph.node_group[u] == said.group for u in said.nodes)
     flagged = found.flag & made.positive  # type: ignore[attr-defined]
     assert flagged.sum() >= 0.6 * made.positive.sum()  # type: ignore[attr-defined]
+    assert json.loads(json.dumps(found.as_dict()))["alarms"] == 5
     words = sentence(found, 0)
-    assert "1 in 20" in words and "has visited" in words and "ends the alarm" in words
+    assert "1 in 30" in words and "has visited" in words and "ends the alarm" in words
 
 
 def test_the_two_rollouts_shown_differ_in_the_milestone(hidden: tuple[object, Suspects]) -> None:
@@ -252,7 +267,7 @@ def test_the_two_rollouts_shown_differ_in_the_milestone(hidden: tuple[object, Su
             if both is None or both.w < 0:
                 continue
             shown += 1
-            assert both.one.rollout != both.other.rollout or both.one.t != both.other.t
+            assert both.one.rollout != both.other.rollout
             for moment, met in ((both.one, True), (both.other, False)):
                 start = int(graph.batch.offsets[moment.rollout])
                 assert graph.src[moment.position] == node and moment.position == start + moment.t
@@ -369,13 +384,11 @@ print(suspects(build_graph(batch_of(random_rows(6, groups=2, rollouts=16))), dra
 
 def test_results_do_not_depend_on_the_hash_seed(root: Path) -> None:
     program = PROGRAM.format(support=str(root / "tests" / "graft_core" / "support"))
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, cwd=root, capture_output=True, check=True
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(said) == 1 and said.pop()
+    said = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": "1"}, cwd=root, capture_output=True, check=True
+    )
+    here = suspects(build_graph(batch_of(random_rows(6, groups=2, rollouts=16))), draws=199).as_dict()
+    assert said.stdout.decode().strip() == repr(here)
 
 
 # -- words --------------------------------------------------------------------------------------------------------------
@@ -385,15 +398,15 @@ def test_results_do_not_depend_on_the_hash_seed(root: Path) -> None:
     ("paths", "ends", "word", "says"),
     [
         (["A:x B:x"] * 3, "", "rare", "seen too rarely to judge"),
-        (["A:x B:x A:y B:x", "B:x A:x", "A:y A:x B:x"] * 3, "", "small", "stay unseen"),
-        (["A:x B:x A:y B:x", "B:x A:x", "A:y A:x B:x"] * 6, "", "none", "almost surely show"),
-        (["A:x B:x A:y B:x", "B:x A:x", "A:y A:x B:x"] * 6, "abE" * 6, "cut", "turn limits hide"),
+        (random_walks(8, 1), "", "small", "stay unseen"),
+        (random_walks(16, 2), "", "none", "almost surely show"),
+        (random_walks(16, 3), "abEE" * 4, "cut", "turn limits hide"),
     ],
 )
 def test_a_quiet_group_is_never_called_clean(paths: list[str], ends: str, word: str, says: str) -> None:
     found = suspects(graph_of(*paths, ends=ends))
     assert found.groups[0].word == word
-    assert says in sentence(found, 0).lower() or says in sentence(found, 0)
+    assert says in sentence(found, 0)
     assert "clean" not in sentence(found, 0)
     assert "clean" not in suspect.summary(found)
 

@@ -12,7 +12,7 @@ from row_batches import batch_of, walk
 import graft_core as gc
 from graft_core.errors import UsageError
 from graft_core.states import state_keys
-from graft_core.states.edit_file import Edit, Edits, node_name, read_edits, write_edits
+from graft_core.states.edit_file import Edit, Edits, names_at, node_name, read_edits, write_edits
 
 ROWS = (
     walk("a", "S:x T:y U:z", 1.0, "E", group="g")
@@ -75,6 +75,7 @@ def test_edits_hold_under_the_rules_they_were_made_under(tmp_path: Path) -> None
     with pytest.raises(UsageError, match="its nodes are named under the rules actions:1, here normalised stand before"):
         state_keys(BATCH, ["normalised", f"edits:{path}"])
     assert node_name(BATCH, ["exact", "actions:1"], 0, 1) == name
+    assert names_at(BATCH, ["exact"], [2, 0, 7]) == [U, S, T]
 
 
 def test_further_rules_stand_on_edited_keys(tmp_path: Path) -> None:

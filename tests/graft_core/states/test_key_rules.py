@@ -151,7 +151,7 @@ def test_guard_tells_several_in_a_row_apart_by_the_whole_row() -> None:
         ("", True), (" \n", True), ("[]", True), ("None", True), ("(no output)", True), ("Nothing happens.", True),
         ("Error: user not found", True), ("bash: foo: command not found", True), ("Traceback (most recent call last):\n", True),
         ("I only understood you as far as wanting to go.", True), ("Invalid action", True),
-        ("42", False), ("ok", False), ("#@. \n###", False), ("日本", False), ("You are in a room.", False), ("No errors", False),
+        ("42", False), ("ok", False), ("#@. \n###", False), ("日本", False), ("You are in a room.", False),
         ("The error was mine", False), ("<html><b>3 results</b></html>", False),
     ],
 )  # fmt: skip

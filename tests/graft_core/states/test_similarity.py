@@ -204,5 +204,6 @@ def test_an_absent_model_is_one_sentence(tmp_path: Path, cache: Path, monkeypatc
     with pytest.raises(UsageError, match="holds no model, expected config"):
         state_keys(batch, [f"similarity:0.9@{tmp_path}"])
     pytest.importorskip("transformers")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(UsageError, match="there is no model 'nobody/nothing-at-all'"):
         state_keys(batch, ["similarity:0.9@nobody/nothing-at-all"])

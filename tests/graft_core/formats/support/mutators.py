@@ -8,6 +8,7 @@ import random
 import zipfile
 from typing import Any
 
+from more_files import MORE_DOCUMENTS, MORE_LINES
 from sample_files import DOCUMENTS, EVAL, LINES, inspect_eval, lines, pretty
 
 ODD: list[Any] = [
@@ -29,7 +30,9 @@ ODD: list[Any] = [
 ]
 DEEP = b"[" * 3000 + b"]" * 3000
 HUGE = b"9" * 6000
-NAMES = (*DOCUMENTS, *LINES, "inspect-ai-eval")
+ALL_DOCUMENTS = {**DOCUMENTS, **MORE_DOCUMENTS}
+ALL_LINES = {**LINES, **MORE_LINES}
+NAMES = (*ALL_DOCUMENTS, *ALL_LINES, "inspect-ai-eval")
 
 
 def damaged(value: Any, chance: random.Random) -> Any:
@@ -74,10 +77,10 @@ def mutated(name: str, number: int) -> tuple[str, bytes]:
     inside, outside = chance.choice([(1, 0), (2, 0), (3, 0), (0, 1), (0, 2), (1, 1)])
     if name == "inspect-ai-eval":
         return "log.eval", _archive(chance, inside, outside)
-    file, value = DOCUMENTS.get(name) or LINES[name]
+    file, value = ALL_DOCUMENTS.get(name) or ALL_LINES[name]
     for _ in range(inside):
         value = damaged(value, chance)
-    as_lines = name in LINES and isinstance(value, list)
+    as_lines = name in ALL_LINES and isinstance(value, list)
     data = lines(value) if as_lines else pretty(value) if chance.random() < 0.7 else json.dumps(value).encode()
     for _ in range(outside):
         data = scratched(data, chance)

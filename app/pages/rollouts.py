@@ -1,0 +1,260 @@
+"""Rollouts: a transcript with chance and credit along it, ways to the same moment elsewhere, and two rollouts side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from graft_app import batch as table
+from graft_app import cache, controls, urlstate
+from graft_app.views import header, why
+from graft_app.views.charts import QUIET, course_figure
+from graft_app.views.text import count, literal, number, one_line
+from graft_app.views.transcript import aligned, rollout_name, transcript
+from graft_core.credit import estimators
+from graft_core.errors import UsageError
+from graft_core.insight import Findings
+from graft_core.insight.transcript import Course, same_moment_elsewhere, sibling
+from graft_core.insight.why import position_of_row
+from graft_core.rollouts import IntArray
+from graft_core.settings import LOOK
+
+FIGURE = "course"
+FEW, MANY = 8, 40  # rows around the chosen step; rows of a page of the whole transcript
+TALL = 700
+
+
+def step_at(found: Findings) -> int | None:
+    """Path position of the step that the address names by its batch row (`at`)."""
+    word = st.query_params.get("at", "")
+    if not (word.isascii() and word.isdigit() and int(word) < found.batch.n_steps):
+        return None
+    return position_of_row(found.batch, int(word))
+
+
+def task_menu(found: Findings) -> int:
+    """The task the address names, else that of its step, else the first one with good steps."""
+    batch, at = found.batch, step_at(found)
+    ids = batch.group_ids
+    first = at if at is not None else int(found.good[0]) if found.good.size else None
+
+    def parse(word: str) -> int:
+        if word not in ids:
+            raise UsageError(f"there is no task {word!r} in this batch")
+        return ids.index(word)
+
+    group = urlstate.read("task", parse, 0 if first is None else int(batch.group[batch.step_rollout[first]]))
+    bound = urlstate.bind("task", group, None, lambda g: ids[g])
+
+    def another() -> None:
+        for name in ("rollout", "with", "at", "sel"):
+            urlstate.write(name, None)
+        bound["on_change"]()
+
+    st.selectbox("Task", range(len(ids)), format_func=lambda g: one_line(ids[g], 60), key=bound["key"], on_change=another)
+    return int(group)
+
+
+def named(found: Findings, parameter: str, rows: IntArray) -> int | None:
+    """Row of the task's rollout that a parameter of the address names."""
+    ids = [found.batch.rollout_ids[r] for r in rows.tolist()]
+
+    def parse(word: str) -> int:
+        if word not in ids:
+            raise UsageError(f"this task has no rollout {word!r}")
+        return int(rows[ids.index(word)])
+
+    chosen = urlstate.read(parameter, parse, None)
+    return None if chosen is None else int(chosen)
+
+
+def rollout_menus(found: Findings, group: int) -> tuple[int, int | None]:
+    """The rollout to read and the one beside it; a step in the address decides before the rollout it names."""
+    batch = found.batch
+    rows = np.flatnonzero(batch.group == group)
+    at = step_at(found)
+    here = int(batch.step_rollout[at]) if at is not None else -1
+    wanted, other = named(found, "rollout", rows), named(found, "with", rows)
+    good = found.good[batch.group[batch.step_rollout[found.good]] == group]
+    first = int(batch.step_rollout[good[0]]) if good.size else int(rows[0])
+    if here >= 0 and batch.group[here] == group and here != other:
+        wanted = here
+    row = first if wanted is None else wanted
+    ids = batch.rollout_ids
+    bound = urlstate.bind("rollout", row, None, lambda r: ids[r])
+
+    def another() -> None:
+        urlstate.write("at", None)
+        bound["on_change"]()
+
+    left, right = st.columns(2)
+    left.selectbox(
+        "Rollout", rows.tolist(), format_func=lambda r: rollout_name(batch, r), key=bound["key"], on_change=another
+    )
+    others = [r for r in rows.tolist() if r != row]
+    beside = right.selectbox(
+        "Beside it", others, index=None, format_func=lambda r: rollout_name(batch, r), placeholder="no other rollout",
+        help="Two rollouts in rows: where both stood in the same moment, they stand side by side.",
+        **urlstate.bind("with", other if other in others else None, None, lambda r: ids[r]),
+    )
+    return row, beside
+
+
+def go(position: int | None) -> None:
+    """Make a step the chosen one, whatever rollout it belongs to."""
+    if position is None:
+        return
+    batch = found.batch
+    rollout = int(batch.step_rollout[position])
+    if batch.rollout_ids[rollout] == st.query_params.get("with"):
+        urlstate.write("with", along.rollout_id)  # the two change places
+    urlstate.write("rollout", batch.rollout_ids[rollout])
+    urlstate.write("at", str(int(batch.order[position])))
+
+
+def turn(rollout: int | None) -> None:
+    """Read another rollout of the task."""
+    if rollout is not None:
+        urlstate.write("rollout", found.batch.rollout_ids[rollout])
+        urlstate.write("at", None)
+
+
+def clicked() -> None:
+    """A bar or a point of the figure was clicked."""
+    points = st.session_state[FIGURE]["selection"]["points"]
+    chosen = next((p["customdata"] for p in points if p.get("customdata") is not None), None)
+    if chosen is not None:
+        t = int(chosen[0] if isinstance(chosen, (list, tuple)) else chosen)
+        go(int(along.positions[min(t, along.positions.size - 1)]))
+
+
+def ways(at: int, rows: IntArray, last: int) -> None:
+    """Buttons with keys: along the rollout, to others, to the same moment and the other actions there."""
+    position = int(along.positions[at])
+    place = int(np.flatnonzero(rows == along.rollout)[0])
+    previous = int(rows[place - 1]) if place else None
+    following = int(rows[place + 1]) if place + 1 < rows.size else None
+    same, other = same_moment_elsewhere(found.graph, position), sibling(found.graph, position)
+    step = [int(along.positions[t]) if 0 <= t <= last else None for t in (at - 1, at + 1)]
+    buttons = (
+        ("Step", ":material/arrow_upward:", "K", go, step[0], "the step before"),
+        ("Step", ":material/arrow_downward:", "J", go, step[1], "the step after"),
+        ("Rollout", ":material/arrow_back:", "P", turn, previous, "the rollout before, in the file's order"),
+        ("Rollout", ":material/arrow_forward:", "N", turn, following, "the rollout after, in the file's order"),
+        ("Same moment", ":material/swap_horiz:", "M", go, same, "the next rollout that stood in this same moment (node)"),
+        ("Other action", ":material/call_split:", "S", go, other, "a step that did something else in this moment"),
+    )
+    with st.container(horizontal=True, gap="xsmall"):
+        for label, icon, key, act, target, text in buttons:
+            st.button(
+                label, key=f"way_{key}", icon=icon, shortcut=key, on_click=act, args=(target,), disabled=target is None,
+                help=text,
+            )
+        to_graph = st.button(
+            "Graph", key="way_G", icon=":material/hub:", shortcut="G", help="this step in the graph of its task"
+        )
+    if to_graph:
+        keep = {name: st.query_params[name] for name in st.query_params}
+        row, edge = int(found.batch.order[position]), int(found.graph.edge[position])
+        st.switch_page(
+            "pages/graph.py", query_params={**keep, "task": along.group_id, "sel": f"e{edge}", "at": str(row)}
+        )
+
+
+def part(n: int, at: int, what: str) -> range:
+    """Which of n rows are shown: those around the chosen one, or, asked for everything, pages of the whole."""
+    if n <= FEW:
+        return range(n)
+    whole = urlstate.read("whole", lambda word: word == "1", False)
+    left, right = st.columns([1, 1.6], vertical_alignment="center")
+    with right:
+        st.toggle("the whole transcript", **urlstate.bind("whole", whole, False, lambda on: "1" if on else "0"))
+    if whole:
+        pages = -(-n // MANY)
+        turned = st.pagination(pages, default=at // MANY + 1, key=f"page {what} {at}") if pages > 1 else 1
+        shown = range((turned - 1) * MANY, min(turned * MANY, n))
+    else:
+        first = max(0, min(at - 1, n - FEW))
+        shown = range(first, min(first + FEW, n))
+    left.caption(f"{shown.start + 1} to {shown.stop} of {n:,}")
+    return shown
+
+
+def facts(at: int) -> None:
+    """The chosen step beside the transcript: numbers, and why."""
+    position = int(along.positions[at])
+    node = int(found.graph.src[position])
+    before, after = float(along.value[at]), float(along.value[at + 1])
+    left, right = st.columns(2)
+    left.metric(
+        f"{opened.value_word} before", number(before), help="V of the moment: how rollouts of this task did from here on"
+    )
+    right.metric("after", number(after), number(after - before, sign=True))
+    st.caption(
+        f"{count(int(found.graph.node_rollouts[node]), 'rollout')} stood in this moment, "
+        f"{count(int(found.graph.count[found.graph.edge[position]]), 'step')} went the same way."
+    )
+    why.show(found, position)
+
+
+opened = table.choose()
+if not header.show(opened):
+    with table.sentences():
+        opened.batch.require_groups()
+with table.sentences():
+    settings = controls.current()
+    found = opened.findings(settings)
+if found.batch.n_rollouts == 0:
+    st.info("There is no rollout in this file.")
+    st.stop()
+menus = st.columns([1, 2])
+with menus[0]:
+    group = task_menu(found)
+with menus[1]:
+    row, beside = rollout_menus(found, group)
+along: Course = cache.course_of(*opened.source, settings, row)
+titles = [estimators()[n].title for n in (settings.estimator, settings.baseline)]
+names = (titles[0], titles[1]) if titles[0] != titles[1] else (f"A: {titles[0]}", f"B: {titles[1]}")
+if along.steps.size == 0:
+    st.info(f"This rollout has no steps. It ended: {along.ended}.")
+    st.stop()
+now = step_at(found)
+at = int(now - along.positions[0]) if now is not None and now in along.positions else along.telling()
+ways(at, np.flatnonzero(found.batch.group == group), along.steps.size - 1)
+actions = [found.batch.text(int(a)) for a in found.batch.action[along.positions]]
+st.plotly_chart(
+    course_figure(along, at, actions, names, opened.value_word), key=FIGURE, on_select=clicked, selection_mode="points",
+    config=QUIET, alt=f"{opened.value_word} and credit along the {along.steps.size} steps of {one_line(along.rollout_id, 30)}",
+)
+st.caption(
+    f"Above the {opened.value_word} at each moment, below what each step earned: blue is better than usual here, vermilion and "
+    "hatched is worse. Click a bar to read its step."
+)
+if beside is None:
+    main, side = st.columns([1.6, 1])
+    with main:
+        shown = part(along.steps.size, at, f"{row}")
+        with st.container(height=TALL if FEW >= len(shown) > 3 else "content", border=False):
+            transcript(found, along, names, at, shown, go)
+    with side:
+        facts(at)
+else:
+    rows = cache.aligned_of(*opened.source, settings, row, beside)
+    shared = sum(r.shared for r in rows)
+    st.markdown(
+        f"**{literal(along.rollout_id, 30)}** and **{literal(found.batch.rollout_ids[beside], 30)}** share "
+        f"{count(shared, 'moment')}, and take the same action in {sum(r.same_action for r in rows)} of them."
+    )
+    position = int(along.positions[at])
+    place = next((i for i, r in enumerate(rows) if r.left == position), 0)
+    aligned(found, rows, part(len(rows), place, f"{row} {beside}"), names, position, go)
+low = st.columns([1, 1, 1.4, 0.8], vertical_alignment="bottom")
+with low[0]:
+    controls.estimator_menu("Credit A", "a", settings.estimator, LOOK.estimator, "The credit in the upper bars.")
+with low[1]:
+    controls.estimator_menu("Compare with B", "b", settings.baseline, LOOK.baseline, "The credit in the lower bars.")
+with low[2]:
+    controls.rule_menu(settings)
+with low[3]:
+    controls.expert_drawer(settings)
+controls.lambda_slider(settings)

@@ -1,0 +1,86 @@
+"""The States page: rules compared, a wrong composition refused, edits by hand kept beside the data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from graft_app import server
+
+Open = Callable[..., AppTest]
+
+
+@pytest.fixture
+def states(monkeypatch: pytest.MonkeyPatch) -> Open:
+    """`states(path, rules="...")` runs the States page on a file."""
+
+    def go(path: Path | None = None, **address: str) -> AppTest:
+        monkeypatch.setenv(server.PATHS_VARIABLE, json.dumps([str(path)] if path else []))
+        test = AppTest.from_file(str(server.MAIN), default_timeout=90)
+        for name, word in address.items():
+            test.query_params[name] = word
+        test.run()
+        test.switch_page("pages/states.py").run()
+        assert not test.exception, test.exception
+        return test
+
+    return go
+
+
+def words(test: AppTest) -> str:
+    return "\n".join(str(e.value) for kind in ("markdown", "caption", "warning", "error") for e in test.get(kind))
+
+
+def test_the_sample_data_is_described(states: Open) -> None:
+    test = states()
+    frame = test.dataframe[0].value
+    assert frame["rule"].iloc[0] == "exact"
+    assert frame["moments"].iloc[0] == 383
+    assert {"history:1", "prefix", "guard"} <= set(frame["rule"])
+    assert "guard keeps them apart" in words(test)
+
+
+def test_a_wrong_composition_is_refused_and_the_rule_stays(states: Open) -> None:
+    test = states()
+    for word, says in (
+        ("history:1+normalised", "before"), ("nope", "unknown"), ("masked:/(/", "masked"), ("edits:/etc/passwd", "beside"),
+        ("similarity:0.9@some/model", "folder on this machine"), ("field:nowhere", "nowhere"),
+    ):
+        test.text_input(key="composition").set_value(word).run()
+        assert not test.exception
+        assert says in test.error[0].value, (word, test.error[0].value)
+        assert "rules" not in test.query_params
+
+
+def test_a_composition_is_taken_into_the_address(states: Open) -> None:
+    test = states()
+    test.text_input(key="composition").set_value("normalised+history:1").run()
+    assert test.query_params["rules"] == "normalised+history:1"
+    assert test.dataframe[0].value["rule"].iloc[0] == "normalised+history:1"
+
+
+def test_merging_by_hand_is_kept_and_taken_back(states: Open, tmp_path: Path, vectors: Path) -> None:
+    path = tmp_path / "hand.jsonl"
+    path.write_bytes((vectors / "hand.jsonl").read_bytes())
+    test = states(path)
+    assert test.dataframe[0].value["moments"].iloc[0] == 3
+    next(t for t in test.text_input if t.label == "Merge these nodes").set_value("0 1")
+    next(b for b in test.button if b.label == "Merge").click().run()
+    assert not test.exception
+    assert test.dataframe[0].value["moments"].iloc[0] == 2
+    assert list((tmp_path / ".graft-edits").glob("edits-*.json"))
+    next(b for b in test.button if b.label.startswith("Take back")).click().run()
+    assert test.dataframe[0].value["moments"].iloc[0] == 3
+
+
+def test_a_number_that_is_no_moment_is_a_sentence(states: Open, vectors: Path, tmp_path: Path) -> None:
+    path = tmp_path / "hand.jsonl"
+    path.write_bytes((vectors / "hand.jsonl").read_bytes())
+    test = states(path)
+    next(t for t in test.text_input if t.label.startswith("Split")).set_value("99")
+    next(b for b in test.button if b.label == "Split").click().run()
+    assert "expected a number from 0 to 2" in test.error[0].value
