@@ -390,7 +390,9 @@ def table_from_columns(columns: Mapping[str, Any], schema: pa.Schema, n_rows: in
     for name, kind in zip(schema.names, schema.types, strict=True):
         values = columns.get(name)
         if values is None:
-            arrays.append(nulls.setdefault(kind, pa.nulls(n_rows, kind) if kind not in nulls else None))
+            if kind not in nulls:
+                nulls[kind] = pa.nulls(n_rows, kind)
+            arrays.append(nulls[kind])
         elif isinstance(values, (pa.Array, pa.ChunkedArray)):
             arrays.append(values.cast(kind))
         else:

@@ -115,7 +115,8 @@ def test_heavy_packages_are_imported_inside_functions_only(root: Path) -> None:
 
 
 def test_heavy_packages_stay_in_their_rooms(root: Path) -> None:
-    rooms = ("graft_core/live/", "graft_core/trainers/", "graft_core/runs/")
+    # embeddings for the rule similarity:TAU@MODEL, imported inside functions only
+    rooms = ("graft_core/live/", "graft_core/trainers/", "graft_core/runs/", "graft_core/states/_embeddings.py")
     found = [
         f"{name}:{node.lineno} imports {module}"
         for name, tree in sources(root, "graft_core", "sample_data")

@@ -116,10 +116,18 @@ def _continuations(path: Path, document: Row) -> list[Row]:
 
 
 def _continues_another(path: Path) -> bool:
-    """Whether a trajectory beside this file says that it goes on in it."""
-    others = [p for p in sorted(path.parent.glob("*trajectory*.json"))[: 2 * MOST_PARTS] if p != path]
-    refs = (value.get("continued_trajectory_ref") for p in others if isinstance(value := _side(p), dict))
-    return any(isinstance(ref, str) and Path(ref).name == path.name for ref in refs)
+    """Whether a trajectory beside this file says that it goes on in it; of a circle the shortest name is the beginning."""
+    refs: dict[str, str] = {}
+    for other in sorted({path, *path.parent.glob("*trajectory*.json")})[: 2 * MOST_PARTS]:
+        value = _side(other)
+        ref = value.get("continued_trajectory_ref") if isinstance(value, dict) else None
+        if isinstance(ref, str) and Path(ref).name != other.name:
+            refs[other.name] = Path(ref).name
+    chain = [path.name]
+    while (following := refs.get(chain[-1])) and following not in chain:
+        chain.append(following)
+    begins = following == path.name and path.name == min(chain, key=lambda name: (len(name), name))
+    return path.name in refs.values() and not begins
 
 
 def _side(path: Path) -> Any:

@@ -202,10 +202,12 @@ def _put_back(source: Source, sample: Row, rows: Rows, index: int) -> list[Row]:
     def text(value: str) -> str:
         def one(match: re.Match[str]) -> str:
             kept = held.get(match[1])
-            usable = isinstance(kept, str) and len(kept) <= left[0]
-            found[usable] += 1
-            left[0] -= len(kept) if usable else 0
-            return str(kept) if usable else match[0]
+            if isinstance(kept, str) and len(kept) <= left[0]:
+                left[0] -= len(kept)
+                found[1] += 1
+                return kept
+            found[0] += 1
+            return match[0]
 
         return REFERENCE.sub(one, value) if "://" in value else value
 

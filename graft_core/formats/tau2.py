@@ -50,13 +50,14 @@ def read(source: Source, rows: Rows) -> None:
             voice = " (it has the ticks of a voice conversation, which are not read)" if "ticks" in item else ""
             rows.reject(index, f"the simulation has no list of messages{voice}")
         else:
-            gather.add(index, _rollout(source, rows, index, item))
+            task_set = source.label if several else source.path.parent.name
+            gather.add(index, _rollout(rows, index, item, task_set))
     gather.finish()
     if not items:
         rows.note(f"{source.name}: the file holds no simulations")
 
 
-def _rollout(source: Source, rows: Rows, index: int, item: Row) -> list[Row]:
+def _rollout(rows: Rows, index: int, item: Row, task_set: str) -> list[Row]:
     steps, final = chat_steps(seen_by_agent(item["messages"]))
     trial = item.get("trial")
     ids: Row = {"group_id": item["task_id"], "rollout_id": item.get("id", index) if trial is None else trial}
@@ -74,7 +75,7 @@ def _rollout(source: Source, rows: Rows, index: int, item: Row) -> list[Row]:
         "truncated": True if reason in CUT_OFF else None,
         "metadata": {**(extras(item, SAYS) or {}), **({"reward_info": found} if (found := extras(scored)) else {})} or None,
     }
-    return with_ids(ids | {"task_set": source.label}, declaration, steps, final)
+    return with_ids(ids | {"task_set": task_set}, declaration, steps, final)
 
 
 def seen_by_agent(messages: list[Row]) -> list[Row]:

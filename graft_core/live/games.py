@@ -33,7 +33,11 @@ GRAPH_KEYS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
 
 @dataclass(frozen=True)
 class Game:
-    """A kind of environment: `make(task)` gives a fresh one; `tasks` are what groups cycle through ("" = only one)."""
+    """A kind of environment: `make(task)` gives a fresh one; `tasks` are what groups cycle through ("" = only one).
+
+    turns: the limit where none is given. graph_keys: see `GRAPH_KEYS`. families, goals: by task; a goal stands before
+    every prompt, since the observation does not say it.
+    """
 
     name: str
     make: Callable[[str], Environment]
@@ -41,6 +45,7 @@ class Game:
     turns: int = DEFAULT_TURNS
     graph_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     families: Mapping[str, str] = field(default_factory=dict)
+    goals: Mapping[str, str] = field(default_factory=dict)
 
     def rules(self, key: str) -> tuple[str, ...]:
         """State rules behind a graph key: a name of this environment, or the words of `--rule` joined by +."""
@@ -109,8 +114,8 @@ def _registered(name: str, options: dict[str, Any]) -> Game:
     known = {**TASKS, **MORE_TASKS}
     tasks = [options["task"]] if "task" in options else list(known)
     worlds = {task: make_world(name, task=task) for task in tasks}
-    families = {task: known[task].family for task in tasks}
-    return Game(title, lambda task: WorldEnvironment(worlds[task]), tuple(tasks), turns, keys, families)
+    families, goals = {task: known[task].family for task in tasks}, {task: known[task].goal for task in tasks}
+    return Game(title, lambda task: WorldEnvironment(worlds[task]), tuple(tasks), turns, keys, families, goals)
 
 
 def user_game(spec: str, **options: Any) -> Game:

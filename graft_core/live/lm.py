@@ -222,9 +222,8 @@ class LMPolicy:
         at = [distinct.setdefault(s, len(distinct)) for s in lesson.situations]
         where = torch.tensor(at, device=self.device)
         chosen = torch.tensor([c.chosen for c in lesson.choices], device=self.device)
-        old, advantage, weight = (
-            torch.tensor(x, device=self.device, dtype=torch.float64) for x in (lesson.old_logprob, lesson.advantage, lesson.weight)
-        )
+        given = (lesson.old_logprob, lesson.advantage, lesson.weight)
+        old, advantage, weight = (torch.tensor(x, device=self.device, dtype=torch.float64) for x in given)
         free = bool((chosen < 0).any())
         if free and options.kl:
             raise UsageError("kl: not available while the model writes freely; expected 0")
@@ -258,7 +257,7 @@ class LMPolicy:
         import torch
 
         if self._reference is None:
-            self._reference = copy.deepcopy(self.model).requires_grad_(False)
+            self.keep_reference()
         with torch.no_grad():
             return self.action_logits(situations, self._reference)
 
@@ -289,7 +288,7 @@ class LMPolicy:
                 arrays[FIRST + name] = moments["exp_avg"].float().cpu().numpy().copy()
                 arrays[SECOND + name] = moments["exp_avg_sq"].float().cpu().numpy().copy()
                 steps[name] = float(moments["step"])
-        return arrays, {"kind": "lm", "name": self.name, "steps": steps}
+        return arrays, {"kind": "lm", "name": self.name, "steps": steps, "reference": self._reference is not None}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]], words: Mapping[str, Any]) -> None:
         import torch
@@ -298,6 +297,8 @@ class LMPolicy:
         lacking = sorted(name for name in parameters if MODEL + name not in arrays)
         if lacking:
             raise InputError(f"{self.name}: the saved state lacks {len(lacking)} weights, the first is {lacking[0]}")
+        if words.get("reference") and self._reference is None:
+            self.keep_reference()  # what was loaded is the start that KL is measured from
         with torch.no_grad():
             for name, parameter in parameters.items():
                 parameter.copy_(torch.from_numpy(np.array(arrays[MODEL + name])))

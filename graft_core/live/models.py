@@ -156,7 +156,7 @@ def _tokenizer(path: str, local: bool) -> Any:
     made = PreTrainedTokenizerFast(tokenizer_file=str(Path(path) / TOKENIZER), **special)
     got = made(probe)["input_ids"]
     if got != expected:
-        raise InputError(f"{file}: the tokenizer makes {got} of {probe!r}, expected {expected}; it is not the one of this model")
+        raise InputError(f"{file}: the tokenizer makes {got} of {probe!r}, expected {expected}; it is not this model's own")
     return made
 
 
@@ -180,8 +180,9 @@ def chat_words(tokenizer: Any) -> Any:
 
 
 def imitate(
-    policy: LMPolicy, situations: Sequence[Situation], actions: Sequence[str], steps: int, batch: int, step_size: float, seed: int
-) -> list[float]:
+    policy: LMPolicy, situations: Sequence[Situation], actions: Sequence[str], steps: int, batch: int, step_size: float,
+    seed: int,
+) -> list[float]:  # fmt: skip
     """Behaviour cloning: maximise the probability of `actions` among the admissible ones; returns the loss per step."""
     torch = torch_needed()
     rng = torch.Generator().manual_seed(seed)

@@ -46,6 +46,8 @@ class Live:
     rollout_id: str
     family: str | None
     game: Environment
+    task: str
+    goal: str
     observation: str
     past: list[str] = field(default_factory=list)
     steps: int = 0
@@ -120,7 +122,10 @@ def _begin(game: Game, plan: Plan) -> list[Live]:
                 raise
             except Exception as error:
                 raise EnvironmentFailed(f"{game.name}: the environment raised on reset: {_said(error)}") from error
-            lives.append(Live(number, name, f"r{r + 1}", game.families.get(task), one, observation))
+            told = task if len(game.tasks) > 1 else ""
+            lives.append(
+                Live(number, name, f"r{r + 1}", game.families.get(task), one, told, game.goals.get(task, ""), observation)
+            )
     return lives
 
 
@@ -136,10 +141,11 @@ def prompt_of(live_past: Sequence[str], observation: str, history: int) -> str:
 def _turn(
     alive: list[Live], policy: Policy, plan: Plan, luck: Any, rows: _Rows, recorder: Recorder | None
 ) -> list[Live]:
-    situations = [_situation(live, plan.history, recorder) for live in alive]
+    known = [_situation(live, plan.history, recorder) for live in alive]
+    situations = [situation for situation, _ in known]
     choices = policy.choose(situations, luck[[live.number for live in alive]])
     left = []
-    for live, situation, choice in zip(alive, situations, choices, strict=True):
+    for live, (situation, state), choice in zip(alive, known, choices, strict=True):
         before = live.observation
         reward: float = 0.0
         failed: Exception | None = None
@@ -154,9 +160,9 @@ def _turn(
                 f"the environment raised at step {live.steps} of {live.group_id} / {live.rollout_id}, action "
                 f"{choice.action!r}: {_said(failed)}; {len(rows.choices)} steps were kept"
             ) from failed
-        rows.add(live, situation, choice, before, float(reward))
+        rows.add(live, situation, state, choice, before, float(reward))
         if recorder is not None:
-            _record(recorder, live, situation, choice, before, float(reward))
+            _record(recorder, live, situation, state, choice, before, float(reward))
         live.steps += 1
         live.total += float(reward)
         if plan.history:
@@ -168,7 +174,8 @@ def _turn(
     return left
 
 
-def _situation(live: Live, history: int, recorder: Recorder | None) -> Situation:
+def _situation(live: Live, history: int, recorder: Recorder | None) -> tuple[Situation, str]:
+    """What the policy decides on, and the state as it is recorded (a tabular policy also tells tasks apart)."""
     try:
         admissible = tuple(live.game.admissible())
         state = state_text(live.game)
@@ -183,15 +190,17 @@ def _situation(live: Live, history: int, recorder: Recorder | None) -> Situation
             f"no admissible action before step {live.steps} of {live.group_id} / {live.rollout_id}, state {state!r}, "
             "though the rollout has not ended; the steps so far were kept"
         )
-    return Situation(prompt_of(live.past, live.observation, history), state, admissible)
+    prompt = prompt_of(live.past, live.observation, history)
+    told = f"{live.task}: {state}" if live.task else state
+    return Situation(f"{live.goal}\n{prompt}" if live.goal else prompt, told, admissible), state
 
 
 def _record(
-    recorder: Recorder, live: Live, situation: Situation, choice: Choice, before: str, reward: float
+    recorder: Recorder, live: Live, situation: Situation, state: str, choice: Choice, before: str, reward: float
 ) -> None:
     recorder.step(
         live.group_id, live.rollout_id, live.steps, before, choice.action, reward,
-        action_text=choice.text if choice.text != choice.action else None, state=situation.state,
+        action_text=choice.text if choice.text != choice.action else None, state=state,
         admissible=list(situation.admissible), valid=choice.valid, logprob=choice.logprob,
         tokens=list(choice.tokens) or None,
     )  # fmt: skip
@@ -222,13 +231,13 @@ class _Rows:
     def text(self, words: str) -> int:
         return self.texts.setdefault(words, len(self.texts))
 
-    def add(self, live: Live, situation: Situation, choice: Choice, before: str, reward: float) -> None:
+    def add(self, live: Live, situation: Situation, state: str, choice: Choice, before: str, reward: float) -> None:
         self.situations.append(situation)
         self.choices.append(choice)
         said = None if choice.text == choice.action else self.text(choice.text)
         for name, value in (
             ("rollout", live.number), ("step", live.steps), ("observation", self.text(before)),
-            ("state", self.text(situation.state)), ("action", self.text(choice.action)), ("action_text", said),
+            ("state", self.text(state)), ("action", self.text(choice.action)), ("action_text", said),
             ("reward", reward), ("valid", choice.valid), ("admissible", [self.text(a) for a in situation.admissible]),
             ("logprob", choice.logprob), ("tokens", _list_word(choice.tokens)),
         ):  # fmt: skip

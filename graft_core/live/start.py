@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,7 +60,7 @@ def trained(folder: Path, options: PolicyOptions, game: Game) -> Policy:
     if kept.words.get("kind") == "tabular":
         policy: Policy = TabularPolicy()
     else:
-        policy = make_policy(PolicyOptions(**{**asdict(options), "name": str(kept.words["name"])}), game, int(kept.words.get("seed", 0)))
+        policy = make_policy(replace(options, name=str(kept.words["name"])), game)
     policy.restore(kept.arrays, kept.words)
     return policy
 
@@ -80,11 +80,11 @@ def _untrained(game: Game, options: PolicyOptions, acting: Any, seed: int) -> Po
     from graft_core.live.lm import LMPolicy
     from graft_core.live.models import choose_device, plain_words, tiny_model, word_tokenizer
 
-    texts: list[str] = [">"]
+    texts: list[str] = [">", *game.goals.values()]
     for task in game.tasks:
         one = game.make(task)
         if not isinstance(one, WorldEnvironment):
-            raise InputError(f"{game.name}: the words of its texts are not known, so no tiny model can be made; give a model's path")
+            raise InputError(f"{game.name}: the words of its texts are not known; expected a model's path instead of 'tiny'")
         table = compile_world(one.world)
         texts += [*table.observations, *dict.fromkeys(table.pair_action)]
     tokenizer = word_tokenizer(texts)

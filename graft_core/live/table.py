@@ -64,7 +64,8 @@ def result_rows(run: Path, settings: LiveSettings) -> list[dict[str, Any]]:
 
 def table_text(rows: Sequence[dict[str, Any]], settings: LiveSettings) -> str:
     """The rows as lines for a terminal."""
-    lines = [f"{'estimator':<24} {'seeds':>5} {'start':>6} {'end':>6} {'95 % over seeds':>16} {f'updates to {GOAL:g}':>15} {'s':>7}"]
+    head = f"{'estimator':<24} {'seeds':>5} {'start':>6} {'end':>6} {'95 % over seeds':>16}"
+    lines = [f"{head} {f'updates to {GOAL:g}':>15} {'s':>7}"]
     for row in rows:
         band = "-" if math.isnan(row["low"]) else f"{row['low']:.2f} .. {row['high']:.2f}"
         goal = "never" if math.isinf(row["goal_update"]) else f"{row['goal_update']:.0f}"

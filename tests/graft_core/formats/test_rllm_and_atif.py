@@ -131,11 +131,14 @@ def test_rewards_in_a_text_file(tmp_path: Path, text: str, found: float | None) 
 
 
 def test_odd_steps(tmp_path: Path) -> None:
+    text = {"type": "text", "text": "look"}
+    results = [{"content": None}, {"content": [{"type": "text", "text": "t"}]}]
+    calls = [{"function_name": "f", "arguments": '{"cut'}, 5]
     steps = [
-        {"source": "user", "message": [{"type": "text", "text": "look"}, {"type": "image", "source": {"path": "a.png"}}]},
-        {"source": "agent", "message": None, "tool_calls": [{"function_name": "f", "arguments": '{"cut'}, 5], "observation": None},
-        {"source": "agent", "message": "", "observation": {"results": [{"content": None}, {"content": [{"type": "text", "text": "t"}]}]}},
-    ]  # fmt: skip
+        {"source": "user", "message": [text, {"type": "image", "source": {"path": "a.png"}}]},
+        {"source": "agent", "message": None, "tool_calls": calls, "observation": None},
+        {"source": "agent", "message": "", "observation": {"results": results}},
+    ]
     rollouts, made, _ = read(document(tmp_path / "trajectory.json", atif(*steps)))
     assert made[0]["observation"].startswith("look\n[image ") and made[0]["action"] == 'f {"cut' and made[1]["action"] == ""
     assert rollouts[0]["final_observation"] == "\n\nt"
