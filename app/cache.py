@@ -36,117 +36,117 @@ def stamp(path: str) -> Stamp:
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the rollouts ...")
-def batch_of(path: str, on_disk: Stamp, group_by: str | None) -> tuple[RolloutBatch, LoadReport]:
+def batch_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None) -> tuple[RolloutBatch, LoadReport]:
     """The batch in a file or folder, and what became of every record."""
     batch, report = load(path, group_by=group_by, report=True)
     return batch, report
 
 
 @st.cache_resource(max_entries=24, show_spinner="Computing credit ...")
-def findings_of(path: str, on_disk: Stamp, group_by: str | None, settings: Settings) -> Findings:
+def findings_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings) -> Findings:
     """Credit under A and B, good steps, largest drops and intervals; without chance."""
-    return with_certainty(findings(batch_of(path, on_disk, group_by)[0], settings))
+    return with_certainty(findings(batch_of(path, on_disk, group_by, success_when)[0], settings))
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
 def chance_of(
-    path: str, on_disk: Stamp, group_by: str | None, settings: Settings, _progress: Callable[[int, int], None] | None = None
+    path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings, _progress: Callable[[int, int], None] | None = None
 ) -> Findings:
     """The same with chance; an estimator other than graph TD runs once for each of 200 shuffles."""
-    return with_chance(findings_of(path, on_disk, group_by, settings), progress=_progress)
+    return with_chance(findings_of(path, on_disk, group_by, success_when, settings), progress=_progress)
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
-def lost_of(path: str, on_disk: Stamp, group_by: str | None, settings: Settings) -> Lost:
+def lost_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings) -> Lost:
     """Where failed rollouts were lost, with loops, siblings and what drops have in common."""
-    return lost(findings_of(path, on_disk, group_by, settings))
+    return lost(findings_of(path, on_disk, group_by, success_when, settings))
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
-def teaching_of(path: str, on_disk: Stamp, group_by: str | None, settings: Settings) -> Teaching:
+def teaching_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings) -> Teaching:
     """Which tasks teach nothing, and why."""
-    found = findings_of(path, on_disk, group_by, settings)
+    found = findings_of(path, on_disk, group_by, success_when, settings)
     return teach(found.batch, found.graph, settings.rewards)
 
 
 @st.cache_data(max_entries=8, show_spinner=False)
-def sha256_of(path: str, on_disk: Stamp, group_by: str | None) -> str:
+def sha256_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None) -> str:
     """SHA-256 of the batch's data, which notes are tied to."""
-    return data_sha256(batch_of(path, on_disk, group_by)[1].files, path)
+    return data_sha256(batch_of(path, on_disk, group_by, success_when)[1].files, path)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def teaching_at_start(path: str, on_disk: Stamp, group_by: str | None) -> Teaching:
+def teaching_at_start(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None) -> Teaching:
     """The same by outcomes alone, for the line above every page."""
-    return teach(batch_of(path, on_disk, group_by)[0])
+    return teach(batch_of(path, on_disk, group_by, success_when)[0])
 
 
 @st.cache_resource(max_entries=24, show_spinner="Comparing estimators ...")
 def comparison_of(
-    path: str, on_disk: Stamp, group_by: str | None, settings: Settings, names: tuple[str, ...]
+    path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings, names: tuple[str, ...]
 ) -> Comparison:
     """Agreement and scale of several estimators."""
-    return compare(batch_of(path, on_disk, group_by)[0], names, settings)
+    return compare(batch_of(path, on_disk, group_by, success_when)[0], names, settings)
 
 
 @st.cache_data(max_entries=24, show_spinner=False)
-def lambda_effect(path: str, on_disk: Stamp, group_by: str | None, settings: Settings) -> list[dict[str, float]]:
+def lambda_effect(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings) -> list[dict[str, float]]:
     """How many good steps each lambda would list."""
-    return lambda_counts(batch_of(path, on_disk, group_by)[0], settings)
+    return lambda_counts(batch_of(path, on_disk, group_by, success_when)[0], settings)
 
 
 @st.cache_data(max_entries=12, show_spinner="Comparing rules ...")
 def rule_table_of(
-    path: str, on_disk: Stamp, group_by: str | None, settings: Settings, with_chance: bool
+    path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings, with_chance: bool
 ) -> list[dict[str, Any]]:
     """The measures of the chosen rule and of each alternative."""
-    return rule_table(batch_of(path, on_disk, group_by)[0], settings=settings, with_chance=with_chance)
+    return rule_table(batch_of(path, on_disk, group_by, success_when)[0], settings=settings, with_chance=with_chance)
 
 
 @st.cache_data(max_entries=12, show_spinner="Trying stricter keys ...")
 def strictness_of(
-    path: str, on_disk: Stamp, group_by: str | None, settings: Settings, of: Literal["observations", "actions"], chance: bool
+    path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings, of: Literal["observations", "actions"], chance: bool
 ) -> list[dict[str, Any]]:
     """What the last 0..4 observations or actions do to merging and findings."""
-    return strictness(batch_of(path, on_disk, group_by)[0], settings, of, with_chance=chance)
+    return strictness(batch_of(path, on_disk, group_by, success_when)[0], settings, of, with_chance=chance)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Looking for suspect merges ...")
-def suspects_of(path: str, on_disk: Stamp, group_by: str | None, settings: Settings) -> Suspects:
+def suspects_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings) -> Suspects:
     """Merges that seem to hide a state, tested group by group."""
-    return suspects(findings_of(path, on_disk, group_by, settings).graph)
+    return suspects(findings_of(path, on_disk, group_by, success_when, settings).graph)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def course_of(path: str, on_disk: Stamp, group_by: str | None, settings: Settings, rollout: int) -> Course:
+def course_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings, rollout: int) -> Course:
     """Value and credit along one rollout."""
-    return course(findings_of(path, on_disk, group_by, settings), rollout)
+    return course(findings_of(path, on_disk, group_by, success_when, settings), rollout)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Aligning the rollouts ...")
 def aligned_of(
-    path: str, on_disk: Stamp, group_by: str | None, settings: Settings, left: int, right: int
+    path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings, left: int, right: int
 ) -> tuple[AlignedRow, ...]:
     """Two rollouts in rows, aligned where they share moments."""
-    return align_rollouts(findings_of(path, on_disk, group_by, settings).graph, left, right)
+    return align_rollouts(findings_of(path, on_disk, group_by, success_when, settings).graph, left, right)
 
 
 @st.cache_resource(max_entries=12, show_spinner="Comparing the two settings ...")
-def pair_of(path: str, on_disk: Stamp, group_by: str | None, left: Settings, right: Settings) -> Pair:
+def pair_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, left: Settings, right: Settings) -> Pair:
     """Two settings on the same steps."""
-    return pair(batch_of(path, on_disk, group_by)[0], left, right)
+    return pair(batch_of(path, on_disk, group_by, success_when)[0], left, right)
 
 
 @st.cache_resource(max_entries=4, show_spinner="Sweeping λ ...")
 def sweep_of(
-    path: str, on_disk: Stamp, group_by: str | None, settings: Settings, lambdas: tuple[float, ...]
+    path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings, lambdas: tuple[float, ...]
 ) -> FloatArray:
     """Credit of every step at each lambda."""
-    return lambda_sweep(batch_of(path, on_disk, group_by)[0], settings, lambdas)
+    return lambda_sweep(batch_of(path, on_disk, group_by, success_when)[0], settings, lambdas)
 
 
 @st.cache_data(max_entries=24, show_spinner="Measuring the batch ...")
-def measures_of(path: str, on_disk: Stamp, group_by: str | None, settings: Settings) -> dict[str, float]:
+def measures_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings) -> dict[str, float]:
     """The measures that papers report, under these settings and their estimator A."""
-    batch = batch_of(path, on_disk, group_by)[0]
+    batch = batch_of(path, on_disk, group_by, success_when)[0]
     return batch_measures(batch, settings, settings.credit(batch, settings.estimator)[batch.order])

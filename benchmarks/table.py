@@ -27,7 +27,7 @@ def row(line: dict[str, Any]) -> str:
     """One measured line as a row of the table."""
     figure, target = line["figure"], line["target"]
     if figure is not None:
-        goal = f"{figure:.1f}x for 10x the steps, at most {target:g}x"
+        goal = f"{figure:.1f}x for 10x the steps" + (f", at most {target:g}x" if target is not None else "")
     else:
         goal = f"at most {seconds(target)}" if target is not None else ""
     if line["met"] is False:

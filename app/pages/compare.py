@@ -112,8 +112,8 @@ def scatter(pair: Pair, at: int | None, box: Box | None) -> None:
     )
     sample = "" if drawn.size == points.count.size else f" {drawn.size:,} of {points.count.size:,} points are drawn."
     st.caption(
-        "Vermilion crosses: opposite signs. Blue: same sign. Grey: zero on one side. Larger: more steps there. Draw a rectangle "
-        f"to list its steps, click a point to choose one.{sample}"
+        "Vermilion crosses: opposite signs. Blue: same sign. Grey: zero on one side. Larger: more steps there. Draw a "
+        f"rectangle to list its steps, click a point to choose one.{sample}"
     )
 
 
@@ -139,7 +139,7 @@ def sweep(pair: Pair, at: int) -> None:
         sweep_figure(lambdas, curves, now), key="sweep", config=QUIET, alt="credit of the chosen step for λ from 0 to 1"
     )
     if added:
-        st.caption("Neither side has λ; this is path GAE on A's graph: at 0 graph TD, at 1 the outcome minus the value.")
+        st.caption("Neither side has λ. This is path GAE on A's graph: at 0 graph TD, at 1 the outcome minus the value.")
 
 
 def panel(pair: Pair, at: int | None) -> None:
@@ -175,12 +175,15 @@ def listed(pair: Pair, box: Box | None) -> None:
     """Steps under both settings: where they disagree, differ most, or what was brushed."""
     brushed = pair.inside(box) if box is not None else np.zeros(0, dtype=np.int64)
     positions = {
-        "top": np.array(pair.agreement.top, dtype=np.int64), "most": pair.order(MOST_ROWS), "box": brushed,
+        "top": np.array(pair.agreement.top, dtype=np.int64), "most": pair.order(), "box": brushed,
     }
+    facts = pair.agreement
+    differ = round(facts.steps * (1 - facts.same_sign)) if facts.steps else 0
+    label = {"top": f" ({differ:,})", "most": "", "box": f" ({brushed.size:,})" if box is not None else ""}
     which = urlstate.read("rows", lambda w: {name: name for name in SHOWN}[w], "top")
     with st.container(horizontal=True, vertical_alignment="center"):
         st.segmented_control(
-            "Steps", list(SHOWN), format_func=lambda w: f"{SHOWN[w]} ({positions[w].size:,})", required=True,
+            "Steps", list(SHOWN), format_func=lambda w: SHOWN[w] + label[w], required=True,
             label_visibility="collapsed", **urlstate.bind("rows", which, "top"),
         )
         if box is not None:
@@ -206,7 +209,8 @@ def listed(pair: Pair, box: Box | None) -> None:
     if click is not None and click.row < len(rows):
         to_graph(position_of_row(opened.batch, rows[click.row]["row"]))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption((f"the first {len(rows):,} of " if own.size > len(rows) else "") + count(own.size, "step"))
+        total = {"top": differ}.get(which, own.size)
+        st.caption((f"the first {len(rows):,} of " if total > len(rows) else "") + count(total, "step"))
         st.download_button("CSV", lambda: as_csv(rows), "compare.csv", "text/csv", icon=":material/download:")
 
 

@@ -32,8 +32,8 @@ def sign_marks(credit: FloatArray) -> dict[str, Any]:
     up, down = credit > SIGN_TOLERANCE, credit < -SIGN_TOLERANCE
     colours = np.where(up, BLUE, np.where(down, VERMILION, GREY)).tolist()
     pattern = {
-        "shape": np.where(down, "/", "").tolist(), "fillmode": "overlay", "fgcolor": "#FFFFFF", "fgopacity": 0.7, "solidity": 0.25,
-        "size": 6,
+        "shape": np.where(down, "/", "").tolist(), "fillmode": "overlay", "fgcolor": "#FFFFFF", "fgopacity": 0.7,
+        "solidity": 0.25, "size": 6,
     }
     return {"color": colours, "pattern": pattern, "line": {"width": 0}}
 
@@ -45,7 +45,7 @@ def course_figure(
 
     Every point carries the index of its step as customdata.
     """
-    figure = make_subplots(rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.05, row_heights=[0.36, 0.32, 0.32])
+    figure = make_subplots(rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.07, row_heights=[0.36, 0.32, 0.32])
     t = np.arange(along.steps.size)
     moments = np.arange(along.value.size) - 0.5
     owner = np.minimum(np.arange(along.value.size), along.steps.size - 1)
@@ -56,7 +56,8 @@ def course_figure(
     said = [escape(one_line(a, 60)) for a in actions]
     for row, credit, name in ((2, along.credit, names[0]), (3, along.baseline, names[1])):
         texts = [
-            f"step {s} · {escape(name)} {number(c, 3, sign=True)}<br>{a}" for s, c, a in zip(along.steps, credit, said, strict=True)
+            f"step {s} · {escape(name)} {number(c, 3, sign=True)}<br>{a}"
+            for s, c, a in zip(along.steps, credit, said, strict=True)
         ]
         figure.add_bar(
             x=t, y=credit, marker=sign_marks(credit), customdata=t, row=row, col=1, hovertext=texts, hoverinfo="text",
@@ -72,7 +73,7 @@ def course_figure(
     if along.steps.size and not np.array_equal(along.steps, t):
         every = max(1, along.steps.size // 20)
         figure.update_xaxes(tickvals=t[::every], ticktext=[str(s) for s in along.steps[::every]], row=3, col=1)
-    return _plain(figure, 310)
+    return _plain(figure, 330)
 
 
 def _short(name: str) -> str:
@@ -84,7 +85,7 @@ def _plain(figure: go.Figure, height: int) -> go.Figure:
         height=height, margin={"l": 8, "r": 8, "t": 8, "b": 8}, showlegend=False, bargap=0.18, dragmode=False,
         hoverlabel={"align": "left"},
     )
-    figure.update_yaxes(gridcolor=GRID, title_standoff=4, automargin=True, nticks=4)
+    figure.update_yaxes(gridcolor=GRID, title_standoff=10, automargin=True, nticks=4)
     return figure
 
 
@@ -103,10 +104,10 @@ def scatter_figure(
         x=a, y=b, mode="markers", customdata=np.stack([np.arange(a.size), count], axis=1),
         marker={
             "size": 5 + 3 * np.sqrt(np.minimum(count, 100)), "color": [_COLOURS[k] for k in kinds],
-            "symbol": [_SYMBOLS[k] for k in kinds], "opacity": 0.75, "line": {"width": 0.5, "color": "rgba(127,127,127,0.6)"},
+            "symbol": [_SYMBOLS[k] for k in kinds], "opacity": 0.9, "line": {"width": 0.5, "color": "rgba(127,127,127,0.6)"},
         },
         hovertemplate=f"{left} %{{x:+.3f}}<br>{right} %{{y:+.3f}}<br>%{{customdata[1]}} steps<extra></extra>",
-        selected={"marker": {"opacity": 0.9}}, unselected={"marker": {"opacity": 0.75}},
+        selected={"marker": {"opacity": 0.9}}, unselected={"marker": {"opacity": 0.9}},
     )
     if chosen is not None:
         figure.add_scatter(

@@ -11,7 +11,6 @@ from graft_app.views.tables import step_name
 from graft_app.views.text import DASH, count, literal, number, one_line
 from graft_core.insight.align import Pair, moment_numbers, setting_rows
 from graft_core.rollouts import IntArray, RolloutBatch
-from graft_core.settings import Settings
 
 GRAFT, GRAPHGPO = "GRAFT", "GraphGPO"
 MEASURES = (
@@ -44,7 +43,10 @@ def headline(pair: Pair) -> None:
     else:
         st.markdown(f"#### {a} and {b} never contradict each other on what is good and what is bad.")
     rows = [row for row in setting_rows(pair.left, pair.right) if row["name"] != "estimator"]
-    said = [f"{row['name']} **{literal(row['left'] or 'none', 40)}** against **{literal(row['right'] or 'none', 40)}**" for row in rows]
+    said = [
+        f"{row['name']} **{literal(row['left'] or 'none', 40)}** against **{literal(row['right'] or 'none', 40)}**"
+        for row in rows
+    ]
     if said:
         st.markdown("What differs beside the method: " + " · ".join(said))
     elif pair.left.estimator == pair.right.estimator:
@@ -61,12 +63,13 @@ def agreement(pair: Pair) -> None:
     """How far the two credits agree, in four numbers."""
     facts, scale = pair.agreement, pair.comparison.scales[1]
     a, b = (literal(name, 40) for name in pair.names)
+    ratio = DASH if scale.ratio != scale.ratio else f"{number(scale.ratio)} ×"
     size = "ratio of RMS: switching changes the learning rate by as much"
     columns = st.columns(4)
     columns[0].metric("same sign", _share(facts.same_sign), help=f"of {count(facts.steps, 'step')}; zero is a sign of its own")
     columns[1].metric("opposite sign", _share(facts.opposite), help=f"{a} calls the step good and {b} bad, or the reverse")
-    columns[2].metric("same order", number(facts.spearman), help="Spearman's rank correlation: 1 same order, 0 none, -1 reversed")
-    columns[3].metric("size of B against A", f"{number(scale.ratio)} ×", help=f"{size}. {literal(scale.sentence, 300)}")
+    columns[2].metric("same order", number(facts.spearman), help="Spearman's rank correlation, from -1 to 1")
+    columns[3].metric("size of B against A", ratio, help=f"{size}. {literal(scale.sentence, 300)}")
 
 
 def step_rows(batch: RolloutBatch, pair: Pair, positions: IntArray) -> list[dict[str, Any]]:

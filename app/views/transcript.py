@@ -14,6 +14,7 @@ from graft_core.insight.transcript import Course, call_text, media, readable, to
 from graft_core.rollouts import RolloutBatch
 
 SHOWN = 420  # characters of a text before "show all"
+LINES = 8  # of spread JSON, which else stays as it is until then
 MOST = 100_000  # and after it: more than this no page has to carry
 Choose = Callable[[int], None]
 
@@ -24,9 +25,10 @@ def _flip(key: str) -> None:
 
 
 def long_text(text: str, key: str, code: bool = False, shown: int = SHOWN) -> None:
-    """A text, cut on screen with a button for the rest; pictures stand as placeholders."""
-    everything = visible(text)
+    """A text, cut on screen with a button for the rest, which also spreads JSON; pictures stand as placeholders."""
     wide = key in st.session_state.get("opened_texts", ())
+    spread = visible(readable(text))
+    everything = spread if wide or spread.count("\n") < LINES else visible(text)
     part = everything[: MOST if wide else shown]
     cut = len(everything) > len(part)
     part = part + " …" if cut else part
@@ -84,7 +86,7 @@ def step_card(
             st.markdown(badges(found, position, names) + tag, width="content")
             if again is not None:
                 st.markdown(f":gray-badge[same moment as before step {again}]", width="content")
-        long_text(readable(batch.text(int(batch.observation[position]))), f"o{side}{row}")
+        long_text(batch.text(int(batch.observation[position])), f"o{side}{row}")
         long_text(action_text(batch, position), f"a{side}{row}", code=True)
         said = batch.text(int(batch.action_text[position]))
         if said != batch.text(int(batch.action[position])):
@@ -108,7 +110,7 @@ def the_end(found: Findings, along: Course, side: str = "") -> None:
     st.markdown(f"**The end: {along.ended}** · outcome {literal(outcome)}")
     last = int(found.batch.final_observation[along.rollout])
     if last >= 0:
-        long_text(readable(found.batch.text(last)), f"end{side}{along.rollout}")
+        long_text(found.batch.text(last), f"end{side}{along.rollout}")
 
 
 def aligned(

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from graft_core.commands._common import Command, json_text
 from graft_core.errors import UsageError
 
+if TYPE_CHECKING:
+    from graft_core.bench.rows import Line
+
 JUDGED = (
-    "Times are judged by the smaller of wall and CPU time: on a busy machine the wall clock counts what others do. Every "
-    "timing is on a batch that was not analysed before; compiled code was warmed on a small one first."
+    "Times are judged by the smaller of wall and CPU time (on a busy machine the wall clock counts what others do), growth by\n"
+    "the clock that grew least, ratios by CPU time. Every timing is on a batch not analysed before; compiled code was\n"
+    "warmed on a small one first."
 )
 
 
@@ -32,14 +36,14 @@ def _seconds(value: float | None) -> str:
     return f"{value * 1e3:.1f} ms" if value < 0.1 else f"{value:.2f} s"
 
 
-def _words(line: Any) -> str:
+def _words(line: Line) -> str:
     """One line of the table, what it is compared with indented below."""
     if line.figure is not None:
-        target, measured = f"<= {line.target:g}x", f"{line.figure:.1f}x"
+        target, measured = f"<= {line.target:g}x" if line.target is not None else "", f"{line.figure:.1f}x"
     else:
         target, measured = f"<= {_seconds(line.target)}" if line.target is not None else "", ""
     verdict = {None: "", True: "ok", False: "MISSED"}[line.met]
-    peak = f"{line.peak / 1e6:,.0f} MB <= {line.peak_allowed / 1e6:,.0f} MB" if line.peak else ""
+    peak = f"{line.peak / 1e6:,.0f} MB <= {line.peak_allowed / 1e6:,.0f} MB" if line.peak and line.peak_allowed else ""
     cells = f"{line.work:<66} {_seconds(line.wall):>9} {_seconds(line.cpu):>9} {measured:>6} {target:>10} {verdict:<6} {peak}"
     below = [
         f"    {peer.ratio:,.1f}x quicker than {peer.name} ({_seconds(peer.seconds)}{'; ' + peer.note if peer.note else ''})"

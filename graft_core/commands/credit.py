@@ -66,7 +66,8 @@ def _run(given: argparse.Namespace) -> int:
     settings = read_settings(given, named, also=["gamma"] if given.values else [])
     batch, report = load_input(given)
     columns = _columns(batch, settings, given)
-    write_rows(batch, columns, given.output, report.files, _words(settings, columns))
+    loaded = {"group_by": given.group_by, "success_when": batch.memo.get("success_when")}
+    write_rows(batch, columns, given.output, report.files, {**_words(settings, columns), **loaded})
     return 0
 
 

@@ -6,6 +6,7 @@ import argparse
 import signal
 import sys
 import tempfile
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from graft_core.commands._common import Command, add_settings, json_text, read_settings
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 
 DEFAULT_ESTIMATORS = ("graft_td", "path_gae", "grpo")
 NUMBERS = {
-    "group-size": (16, "rollouts per group"), "groups": (1, "groups per update; an environment with tasks cycles through them"),
+    "group-size": (16, "rollouts per group"), "groups": (1, "groups per update; tasks are cycled through"),
     "turns": (None, "turn limit of a rollout (default: the environment's)"),
     "history": (0, "turns of the past that the policy reads before the present observation"),
     "evaluate": (64, "fresh rollouts per seed after the last update; 0 = judge by the last update's"),
-    "epochs": (None, "passes over one batch (default: tabular 1, language models 2)"), "max-new-tokens": (16, "when generating"),
+    "epochs": (None, "passes over one batch (default: tabular 1, language models 2)"),
+    "max-new-tokens": (16, "when generating"),
     "batch": (256, "sequences per forward pass of a language model"),
 }  # fmt: skip
 REALS = {
@@ -35,7 +37,8 @@ WORDS = {
     "device": ("auto", "auto, cuda, cuda:N, mps or cpu"), "dtype": ("auto", "of a language model's weights"),
     "acting": ("score", "score the admissible actions, or generate freely and be parsed"),
     "loss": (None, "token, sequence, step or sum (default: tabular sum, language models step)"),
-    "scale": ("rms", "of the credit before it is used: rms or none"), "outcome": ("success", "success, or return of the rewards"),
+    "scale": ("rms", "of the credit before it is used: rms or none"),
+    "outcome": ("success", "success, or return of the rewards"),
     "record": ("first", "whose rollouts are kept: those of the first seed, all or none"),
 }  # fmt: skip
 
@@ -47,12 +50,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "toy-text:ID, or your own MODULE:CLASS",
     )  # fmt: skip
     parser.add_argument("--policy", default="tabular", metavar="P", help="tabular, tiny, a folder, a Hugging Face id, or a run")
-    parser.add_argument("--estimator", action="append", metavar="NAME", help="repeat for several (default graft_td, path_gae, grpo)")
+    names = ", ".join(DEFAULT_ESTIMATORS)
+    parser.add_argument("--estimator", action="append", metavar="NAME", help=f"repeat for several (default {names})")
     parser.add_argument("--graph-key", metavar="K", help="how the graph tells moments apart: a rule, or a name such as no-key")
     parser.add_argument("--updates", type=int, default=60, metavar="N", help="updates per seed (default 60)")
     parser.add_argument("--seeds", default="10", metavar="N", help="how many (0 .. N-1), or a list such as 3,5,8 (default 10)")
     for table, kind in ((NUMBERS, int), (REALS, float), (WORDS, str)):
-        for name, (default, meaning) in table.items():  # type: ignore[attr-defined]
+        for name, (default, meaning) in table.items():
             parser.add_argument(f"--{name}", type=kind, default=default, metavar=name[0].upper(), help=meaning)
     parser.add_argument("-o", "--output", metavar="RUN", help="run directory; the same command goes on where it stopped")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout, progress on stderr")
@@ -83,15 +87,17 @@ def settings_of(given: argparse.Namespace, game: Game) -> LiveSettings:
     rules = game.rules(given.graph_key) if given.graph_key else look.rules
     shared = {**{k: v for k, v in look.graph_words.items() if k != "rules"}, **look.value_words}
     tabular = given.policy == "tabular"
-    fallback = {"step_size": 3.0 if tabular else 2e-3 if given.policy == "tiny" else 1e-6, "epochs": 1 if tabular else 2}
+    step_size = 3.0 if tabular else 2e-3 if given.policy == "tiny" else 1e-6
+    fallback: dict[str, Any] = {"step_size": step_size, "epochs": 1 if tabular else 2}
     fallback |= {"ratio_clip": 0.2, "loss": "sum" if tabular else "step", "turns": game.turns}
     for name, value in fallback.items():
         if getattr(given, name) is None:
             setattr(given, name, value)
     update = UpdateOptions(given.step_size, given.epochs, given.ratio_clip, given.kl, given.max_grad_norm)
     policy = PolicyOptions(
-        given.policy, given.spread, given.device, given.dtype, given.acting, given.temperature, given.max_new_tokens, given.batch
-    )
+        given.policy, given.spread, given.device, given.dtype, given.acting, given.temperature, given.max_new_tokens,
+        given.batch,
+    )  # fmt: skip
     return LiveSettings(
         env=given.env, policy=policy, estimators={n: {**shared, **look.options_for(n)} for n in names}, rules=rules,
         group_size=given.group_size, groups=given.groups, updates=given.updates, seeds=seeds_of(given.seeds),
@@ -118,7 +124,7 @@ def _run(given: argparse.Namespace) -> int:
         for number, handler in before.items():
             signal.signal(number, handler)
     if given.json:
-        print(json_text({"rows": rows, "rules": settings.rules, "step_size": settings.update.step_size, "turns": settings.turns}))
+        print(json_text({"rows": rows, "settings": asdict(settings)}))
     else:
         print(_heading(settings))
         print(table_text(rows, settings))

@@ -9,6 +9,7 @@ together with it. A trial folder without a trajectory is a rollout without steps
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from graft_core.formats.source import Head, Source
 
 LARGEST_SIDE_FILE: Final = 1 << 24
 MOST_PARTS: Final = 50
+MOST_SIBLINGS: Final = 1000
 RESULT: Final = "result.json"
 TRAJECTORY: Final = ("trajectory.json", "agent/trajectory.json")
 
@@ -117,17 +119,24 @@ def _continuations(path: Path, document: Row) -> list[Row]:
 
 def _continues_another(path: Path) -> bool:
     """Whether a trajectory beside this file says that it goes on in it; of a circle the shortest name is the beginning."""
-    refs: dict[str, str] = {}
-    for other in sorted({path, *path.parent.glob("*trajectory*.json")})[: 2 * MOST_PARTS]:
-        value = _side(other)
-        ref = value.get("continued_trajectory_ref") if isinstance(value, dict) else None
-        if isinstance(ref, str) and Path(ref).name != other.name:
-            refs[other.name] = Path(ref).name
+    refs = _references(str(path.parent), path.parent.stat().st_mtime_ns)
     chain = [path.name]
     while (following := refs.get(chain[-1])) and following not in chain:
         chain.append(following)
     begins = following == path.name and path.name == min(chain, key=lambda name: (len(name), name))
     return path.name in refs.values() and not begins
+
+
+@lru_cache(maxsize=8)
+def _references(folder: str, changed: int) -> dict[str, str]:
+    """Which trajectory file of a folder goes on in which; `changed` is when the folder changed last."""
+    refs: dict[str, str] = {}
+    for path in sorted(Path(folder).glob("*trajectory*.json"))[:MOST_SIBLINGS]:
+        value = _side(path)
+        ref = value.get("continued_trajectory_ref") if isinstance(value, dict) else None
+        if isinstance(ref, str) and Path(ref).name != path.name:
+            refs[path.name] = Path(ref).name
+    return refs
 
 
 def _side(path: Path) -> Any:

@@ -1,16 +1,17 @@
 """Chats with a reward: JSON or JSONL, one {messages, reward, ...} per rollout, messages as in the OpenAI API.
 
-Also `conversations` with {from, value} (ShareGPT, as ETO and AgentGym write it). Ids, outcome, flags and training step are
-read under the names of the canonical step file and their aliases, also inside `metadata`, `meta` or `info`; `reward` and
-`score` are the outcome; a list `rewards` with one number per assistant message holds step rewards. Where no task is named,
-rollouts with the same messages before the first answer are one group.
+Also `conversations` with {from, value} (ShareGPT, as ETO and AgentGym write it), and {prompt, completion, reward} under the
+names of several trainers, each text or messages (a text is one step; messages in a prompt are examples, no steps).
+Ids, outcome, flags and training step are read under the names of the canonical step file and their aliases, also inside
+`metadata`, `meta` or `info`; `reward` and `score` are the outcome; a list `rewards` with one number per assistant message
+holds step rewards. Where no task is named, rollouts with the same messages before the first answer are one group.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from graft_core.formats._prompt import group_by_prompt, prompt_id, prompt_key, tell_equal_rewards, tell_groups
+from graft_core.formats._prompt import group_by_prompt, prompt_id, prompt_key, tell_equal_rewards, tell_flattened, tell_groups
 from graft_core.formats._records import Gather, Row, extras, is_messages, records, with_ids
 from graft_core.formats.chat import chat_steps
 from graft_core.formats.fields import BY_NAME
@@ -18,8 +19,11 @@ from graft_core.formats.jsonio import dumps
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
+from graft_core.formats.verifiers import as_messages
 
 CHATS: Final = ("messages", "conversations", "conversation", "chat", "messages_and_choices")
+PROMPTS: Final = ("prompt", "input_prompt", "question", "query")
+COMPLETIONS: Final = ("completion", "output_response", "response", "output")
 NESTED: Final = ("metadata", "meta", "info", "extra_info")
 ROLES: Final = {
     "human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant", "model": "assistant", "system": "system",
@@ -31,19 +35,21 @@ MORE: Final[dict[str, tuple[str, ...]]] = {
     "rollout_id": ("trial_id", "sample_id", "rollout_index", "sample_idx", "repetition_id", "id"),
     "outcome": ("reward", "score"),
     "terminated": ("finished",),
+    "task_family": ("data_source", "env_class"),
     "train_step": ("step",),
 }
 
 
 def detect(head: Head) -> int:
-    """Perhaps, where a record holds a list of messages with an answer of the assistant."""
+    """Perhaps, where a record holds messages with an answer of the assistant, or a prompt, its completion and a reward."""
     document = head.document
     items = head.records if head.kind == "jsonl" else document if isinstance(document, list) else [document]
-    return 1 if any(isinstance(i, dict) and any(_answers(m) for m in chat_of(i) or ()) for i in items[:20]) else 0
+    return 1 if any(isinstance(i, dict) and _is_chat(i) for i in items[:20]) else 0
 
 
-def _answers(message: Row) -> bool:
-    return message.get("role") == "assistant"
+def _is_chat(item: Row) -> bool:
+    answered = any(message.get("role") == "assistant" for message in chat_of(item) or ())
+    return answered and (any(name in item for name in CHATS) or any(name in item for name in ("reward", "score", "rewards")))
 
 
 def chat_of(item: Row) -> list[Row] | None:
@@ -53,7 +59,15 @@ def chat_of(item: Row) -> list[Row] | None:
         if is_messages(value) and value:
             messages = [message_of(m) for m in value]
             return messages if all("role" in m for m in messages) else None
-    return None
+    prompt, completion = _first(item, PROMPTS), _first(item, COMPLETIONS)
+    given, said = as_messages(prompt, "user"), as_messages(completion, "assistant")
+    if not given or not said:
+        return None
+    return [*(m if m.get("role") != "assistant" else {**m, "role": "system"} for m in given), *said]
+
+
+def _first(item: Row, names: tuple[str, ...]) -> Any:
+    return next((item[name] for name in names if item.get(name) is not None), None)
 
 
 def message_of(entry: Row) -> Row:
@@ -79,7 +93,9 @@ def read(source: Source, rows: Rows) -> None:
     for record, item in records(source, rows):
         messages = chat_of(item)
         if messages is None:
-            rows.reject(record, f"the record has no list of messages with roles under {', '.join(CHATS[:3])}")
+            rows.reject(
+                record, f"the record has no messages with roles under {', '.join(CHATS[:3])}, and no prompt and completion"
+            )
             continue
         made = _rollout(source, rows, record, item, messages, found.use)
         gather.add(record, made)
@@ -98,6 +114,9 @@ def opening(messages: list[Row]) -> str:
 
 def _rollout(source: Source, rows: Rows, record: int, item: Row, messages: list[Row], by_prompt: bool) -> list[Row]:
     steps, final = chat_steps(messages)
+    said = _first(item, COMPLETIONS)
+    if isinstance(said, str) and len(steps) == 1:
+        tell_flattened(rows, record, said)
     group, rollout = _field(item, "group_id"), _field(item, "rollout_id")
     ids: Row = {"rollout_id": record if rollout is None else rollout}
     if group is not None:
@@ -106,7 +125,9 @@ def _rollout(source: Source, rows: Rows, record: int, item: Row, messages: list[
         ids |= {"group_id": prompt_id(_shown(messages)), "task_set": source.label}
     declaration: Row = {name: value for name in FIELDS[3:] if (value := _field(item, name)) is not None}
     declaration |= _outcome(item, steps, rows, record)
-    declaration["metadata"] = extras(item, {*CHATS, "rewards", "reward", "tools"})
+    if item.get("stop_reason") == "length" or item.get("finish_reason") == "length":
+        declaration.setdefault("truncated", True)
+    declaration["metadata"] = extras(item, {*CHATS, *PROMPTS, *COMPLETIONS, "rewards", "reward", "tools"})
     return with_ids(ids, declaration, steps, final)
 
 
@@ -141,6 +162,8 @@ def _outcome(item: Row, steps: list[Row], rows: Rows, record: int) -> Row:
         if found is None:
             continue
         value = held[found]
+        if isinstance(value, list) and value and all(isinstance(v, (int, float)) for v in value):
+            value = sum(value)  # one number per token
         if isinstance(value, dict) and value and all(isinstance(v, (int, float)) for v in value.values()):
             rows.warn("rewards_summed", f"the outcome is the sum of {', '.join(map(str, list(value)[:5]))}", rows.where(record))
             value = sum(value.values())
@@ -152,8 +175,8 @@ def _outcome(item: Row, steps: list[Row], rows: Rows, record: int) -> Row:
 
 FORMAT: Final = Format(
     name="openai-chat",
-    meaning="chats with a reward (OpenAI messages or ShareGPT), one per rollout",
-    detected_by="JSON or JSON lines with messages (role, content) or conversations (from, value)",
+    meaning="chats with a reward (OpenAI messages, ShareGPT, or prompt and completion), one per rollout",
+    detected_by="JSON or JSON lines with messages (role, content), conversations (from, value), or prompt, completion, reward",
     unit="record",
     detect=detect,
     read=read,

@@ -41,7 +41,8 @@ class Rule:
     number: float
 
     def __str__(self) -> str:
-        return f"{self.name} {self.op} {self.number:g}"
+        short = f"{self.number:g}"
+        return f"{self.name} {self.op} {short if float(short) == self.number else repr(self.number)}"
 
     def holds(self, values: Floats) -> npt.NDArray[np.bool_]:
         """Whether it holds for each value, up to 1e-6 (method.md sec. 1): what is equal up to that counts as equal."""

@@ -111,12 +111,15 @@ def _about(episode: Row, trace: Row) -> Row:
 def _steps(trace: Row, rows: Rows, record: int) -> tuple[list[Row], str | None]:
     """The steps on the path to the node that was sampled last."""
     nodes = trace["nodes"]
-    parents = {n["parent"] for n in nodes if isinstance(n.get("parent"), int)}
-    leaves = [i for i in range(len(nodes)) if i not in parents]
-    if len(leaves) > 1:
-        sentence = f"a trace has {len(leaves)} ends; the one sampled last was read"
-        rows.warn("branches_left_out", sentence, rows.where(record), len(leaves) - 1)
-    path = max((_path(nodes, leaf) for leaf in leaves), key=lambda p: _last_sampled(nodes, p), default=[])
+    children: dict[int, int] = {}
+    for number, node in enumerate(nodes):
+        if isinstance(node.get("parent"), int):
+            children[node["parent"]] = number
+    leaves = sum(1 for i in range(len(nodes)) if i not in children)
+    if leaves > 1:
+        sentence = f"a trace has {leaves} ends; the one sampled last was read"
+        rows.warn("branches_left_out", sentence, rows.where(record), leaves - 1)
+    path = _path(nodes, children)
     kept = [nodes[i] for i in path]
     sampled = [n for n in kept if n["message"].get("role") == "assistant" and n.get("sampled") is not False]
     messages = [n["message"] for n in kept if n["message"].get("role") != "assistant" or n.get("sampled") is not False]
@@ -129,20 +132,26 @@ def _steps(trace: Row, rows: Rows, record: int) -> tuple[list[Row], str | None]:
     return steps, final
 
 
-def _last_sampled(nodes: list[Row], path: list[int]) -> int:
-    return max((i for i in path if nodes[i].get("sampled")), default=-1)
+def _path(nodes: list[Row], children: dict[int, int]) -> list[int]:
+    """The nodes from the root to the node sampled last and on to a leaf, each time by the last child.
 
-
-def _path(nodes: list[Row], leaf: int) -> list[int]:
-    """The nodes from the root to a leaf; a link that goes in a circle or nowhere ends it."""
+    A link that goes in a circle or nowhere ends the path.
+    """
+    last = next((i for i in range(len(nodes) - 1, -1, -1) if nodes[i].get("sampled")), len(nodes) - 1)
     path: list[int] = []
     seen: set[int] = set()
-    at: Any = leaf
+    at: Any = last
     while isinstance(at, int) and 0 <= at < len(nodes) and at not in seen:
         seen.add(at)
         path.append(at)
         at = nodes[at].get("parent")
-    return path[::-1]
+    path.reverse()
+    following = children.get(last)
+    while following is not None and following not in seen:
+        seen.add(following)
+        path.append(following)
+        following = children.get(following)
+    return path
 
 
 def _mean(values: Any) -> float | None:

@@ -38,7 +38,7 @@ def find_data(data: Mapping[str, Any], near: Sequence[Path], paths: Sequence[Pat
         if not path.exists():
             raise InputError(f"{path}: no such file or directory")
     try:
-        batch, report = load(chosen, group_by=data["group_by"], report=True)
+        batch, report = load(chosen, group_by=data["group_by"], report=True, success_when=data.get("success_when"))
     except InputError as error:
         if folder is None and [sha256_of(path) for path in chosen] != [file["sha256"] for file in data["files"]]:
             return Found(tuple(map(str, chosen)), None, None, chosen[0], str(error))

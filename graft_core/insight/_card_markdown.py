@@ -122,6 +122,7 @@ def _origin(card: Mapping[str, Any]) -> list[str]:
         ("values", ", ".join(f"{name} {_value(settings[name])}" for name in ("weighting", "rewards", "solver", "prior"))),
         ("estimator options", options),
         ("grouped by", data["group_by"] or "the file's own tasks"),
+        *([("succeeded when", data["success_when"])] if data.get("success_when") else []),
         *[("data", f"{file['file']}, SHA-256 {file['sha256']}") for file in data["files"]],
         ("made", f"{card['made']} with {card['tool']} {card['version']}"),
     ]

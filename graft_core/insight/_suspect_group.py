@@ -21,6 +21,7 @@ FEWEST_LISTED: Final = 0.05
 
 LEAST_VISITS, LEAST_ROLLOUTS = 8, 4  # below that pieces of a node are not exchanged
 NEXT_VISITS, NEXT_ROLLOUTS = 5, 3  # below that its next nodes are not dealt anew
+MOST_COLUMNS, MOST_CODES = 20_000, 300  # the most frequent ones count where a group has more: memory
 GATE, NEXT = 1 << 40, 1 << 41  # numbers of random streams, far from those of nodes
 
 
@@ -67,8 +68,7 @@ class Walks:
 
     def columns(self) -> tuple[IntArray, int]:
         """Nodes visited twice or more, numbered; the coverage of the others cannot vary. (-1 for them, how many.)"""
-        asked = self.visits() >= 2
-        return np.where(asked, np.cumsum(asked) - 1, -1), int(asked.sum())
+        return _most_frequent(self.visits(), MOST_COLUMNS)
 
 
 def walks_of(graph: TrajectoryGraph, group: int, step_key: IntArray | None = None, final_key: IntArray | None = None) -> Walks:
@@ -162,9 +162,10 @@ def node_tests(walks: Walks, alarm: bool, seed: int, draws: int = DRAWS) -> Node
     z, p = np.zeros((tested.size, width)), np.ones(tested.size)
     shape = (walks.path, walks.offsets, column, width)
     stages = _stages(draws, tested.size)
-    node_kernels.own_tests(tested, *shape, stages, seed, z, p)
+    if tested.size:
+        node_kernels.own_tests(tested, *shape, stages, seed, z, p)
     own[tested] = p
-    if alarm:
+    if alarm and tested.size:
         p = np.ones(tested.size)
         node_kernels.pooled_tests(tested, *shape, stages[:2], seed, z, p)
         pooled[tested] = p
@@ -198,11 +199,19 @@ def previous(walks: Walks, codes: IntArray) -> IntArray:
     return earlier
 
 
+def _most_frequent(count: IntArray, most: int) -> tuple[IntArray, int]:
+    """Entries with a count of two or more, at most the `most` largest ones, numbered (-1 for the others), and how many."""
+    often = count >= 2
+    if int(often.sum()) > most:
+        often[np.argsort(-count, kind="stable")[most:]] = False
+    return np.where(often, np.cumsum(often) - 1, -1), int(often.sum())
+
+
 def _often(values: IntArray) -> tuple[IntArray, int]:
     """Values seen twice or more, numbered (-1 for the others), and how many there are."""
     _, code, count = np.unique(values, return_inverse=True, return_counts=True)
-    often = count >= 2
-    return np.where(often, np.cumsum(often) - 1, -1)[code].astype(np.int64), int(often.sum())
+    number, n = _most_frequent(count, MOST_CODES)
+    return number[code].astype(np.int64), n
 
 
 def corrected(p: FloatArray) -> FloatArray:

@@ -135,7 +135,8 @@ def _offer(said: GroupSuspicion) -> list[str]:
         after = "ends the alarm" if best.silenced else "does not end the alarm"
     else:
         after = "foretells the next moment better" if best.gain > 0 else "does not foretell the next moment better"
-    return [f"Adding the rule “{shorten(best.rule, 60)}” {after} ({best.nodes} nodes, {100 * best.shared:.0f} % of steps shared)."]
+    size = f"{best.nodes} nodes, {100 * best.shared:.0f} % of steps shared"
+    return [f"Adding the rule “{shorten(best.rule, 60)}” {after} ({size})."]
 
 
 def node_sentence(found: Suspects, node: int) -> str:

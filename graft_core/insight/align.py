@@ -123,12 +123,12 @@ class Pair:
         gap[both] = (ranks[0] - ranks[1]) / max(int(both.sum()), 1)
         return gap
 
-    def order(self, top: int) -> IntArray:
-        """Path positions of the largest differences: of values where the units are the same, else of ranks."""
+    def order(self) -> IntArray:
+        """Path positions of all differences, largest first: of values where the units are the same, else of ranks."""
         gap = self.credits[0] - self.credits[1] if self.same_units else self.rank_gap
         size = np.abs(gap)
         some = np.flatnonzero(size > SIGN_TOLERANCE)
-        return some[np.argsort(-size[some], kind="stable")][:top]
+        return some[np.argsort(-size[some], kind="stable")]
 
     def inside(self, box: tuple[float, float, float, float]) -> IntArray:
         """Path positions of the steps whose two credits lie in x0 <= A <= x1 and y0 <= B <= y1."""

@@ -18,7 +18,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,12 +46,14 @@ __all__ = [
     "MEMORY",
     "NEXT_SENTENCE",
     "NODE_LEVEL",
+    "POWER",
     "SEEN_TOO_RARELY",
     "TESTS",
     "Effect",
     "GroupSuspicion",
     "Moment",
     "Pair",
+    "Power",
     "Suspects",
     "node_sentence",
     "pair",
@@ -85,6 +87,34 @@ MANY_CUT: Final = 0.10
 
 MOST_STEPS: Final = 0.50
 """A quiet group of which less than this share of steps lies in tested nodes is called `rare`."""
+
+
+class Power(NamedTuple):
+    """What the tests found in worlds with known truth at one group size (benchmarks/suspect.py, 40 groups each; shares).
+
+    alarms: groups with a hidden key (key-door 4x4) that alarm; merges, merges_larger: their nodes that hide it and are
+    flagged, and the same in key-door 5x5; no_op: "Nothing happens." nodes flagged; wrong: groups with a correct key that
+    alarm (100 to 200 groups, 40 at 64).
+    """
+
+    rollouts: int
+    alarms: float
+    merges: float
+    merges_larger: float
+    no_op: float
+    wrong: float
+
+
+POWER: Final = (
+    Power(8, 0.975, 0.582, 0.503, 0.700, 0.020),
+    Power(16, 1.000, 0.879, 0.772, 0.950, 0.050),
+    Power(32, 1.000, 0.949, 0.946, 1.000, 0.090),
+    Power(64, 1.000, 0.960, 0.991, 1.000, 0.025),
+)
+"""The curve over the group size. `wrong` is chance around LEVEL: 3.4 % of 1,600 further groups of 16 and 32 (level .03).
+
+Where the key is hidden from the agent too: 83 % alarms and 55 % merges at 16 rollouts, 100 % and 93 % at 64.
+"""
 
 
 @dataclass(frozen=True)

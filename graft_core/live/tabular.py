@@ -118,7 +118,8 @@ class TabularPolicy:
 
     def state(self) -> tuple[Arrays, dict[str, Any]]:
         n = len(self.rows)
-        words = {"kind": "tabular", "seed": self.seed, "spread": self.spread, "states": list(self.rows), "actions": self.actions}
+        words: dict[str, Any] = {"kind": "tabular", "seed": self.seed, "spread": self.spread}
+        words |= {"states": list(self.rows), "actions": self.actions}
         return {"logits": self.logits[:n], "start": self.start[:n]}, words
 
     def restore(self, arrays: Mapping[str, NDArray[Any]], words: Mapping[str, Any]) -> None:

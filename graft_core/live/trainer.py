@@ -43,8 +43,8 @@ def step_credit(batch: RolloutBatch, options: TrainOptions) -> Floats:
 def learn(policy: Policy, sampled: Sampled, options: TrainOptions) -> Learned:
     """Credit the sampled steps and update the policy once.
 
-    Loss = -sum_t w_t min(r_t A_t, clip(r_t) A_t) [+ kl KL(policy || start)]: w_t from `loss_weights`, A_t the scaled credit, r_t
-    the ratio of the whole step's probability to that at sampling (GRAFT's GRPO-C objective, arXiv 2609.28963).
+    Loss = -sum_t w_t min(r_t A_t, clip(r_t) A_t) [+ kl KL(policy || start)]: w_t from `loss_weights`, A_t the scaled credit,
+    r_t the ratio of the whole step's probability to that at sampling (GRAFT's GRPO-C objective, arXiv 2609.28963).
     """
     batch = sampled.batch
     credit = step_credit(batch, options)

@@ -7,38 +7,46 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def _counted(codes, order, n_codes):
-    """`order` stably sorted by codes: a counting sort, linear in the number of items and codes."""
-    starts = np.zeros(n_codes + 1, np.int64)
+def _starts(codes, n_codes):
+    """Where each code's items begin when they are sorted."""
+    starts = np.zeros(n_codes + 1, np.int32)
     for i in range(codes.size):
         starts[codes[i] + 1] += 1
     for c in range(n_codes):
         starts[c + 1] += starts[c]
-    out = np.empty_like(order)
-    for j in range(order.size):
-        c = codes[order[j]]
-        out[starts[c]] = order[j]
-        starts[c] += 1
-    return out
+    return starts
 
 
 @njit(cache=True, nogil=True)
 def sort_pairs(left, right, n_left, n_right):
-    """Codes of the pairs (left, right) by ascending pair, and the left and right behind each code."""
+    """Codes of the pairs (left, right) by ascending pair, and the left and right behind each code.
+
+    Two counting sorts, linear in the number of items and codes; up to 2^31 items.
+    """
     n = left.size
-    order = _counted(left, _counted(right, np.arange(n), n_right), n_left)
+    by_right, order = np.empty(n, np.int32), np.empty(n, np.int32)
+    starts = _starts(right, n_right)
+    for i in range(n):
+        c = right[i]
+        by_right[starts[c]] = i
+        starts[c] += 1
+    starts = _starts(left, n_left)
+    for j in range(n):
+        c = left[by_right[j]]
+        order[starts[c]] = by_right[j]
+        starts[c] += 1
     codes = np.empty(n, np.int64)
-    lefts = np.empty(n, np.int64)
-    rights = np.empty(n, np.int64)
     count = 0
     for j in range(n):
         i = order[j]
-        if count == 0 or lefts[count - 1] != left[i] or rights[count - 1] != right[i]:
-            lefts[count] = left[i]
-            rights[count] = right[i]
+        if j == 0 or left[i] != left[order[j - 1]] or right[i] != right[order[j - 1]]:
             count += 1
         codes[i] = count - 1
-    return codes, lefts[:count].copy(), rights[:count].copy()
+    lefts, rights = np.empty(count, np.int64), np.empty(count, np.int64)
+    for i in range(n):
+        lefts[codes[i]] = left[i]
+        rights[codes[i]] = right[i]
+    return codes, lefts, rights
 
 
 @njit(cache=True, nogil=True)

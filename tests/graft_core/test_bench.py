@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from graft_core.bench import measure, peers, rows, synthetic, tasks
 from graft_core.cli import main
+from graft_core.commands.bench import _words
 from graft_core.credit import estimate
 from graft_core.errors import InputError
 from graft_core.formats import load
@@ -130,6 +132,13 @@ def test_growth_compares_each_size_with_the_one_before_by_the_clock_that_grew_le
     assert second.figure == pytest.approx(11.8)
     assert (second.met, second.missed) == (True, False)
     assert "15.1x by the wall clock" in second.notes[1]
+
+
+def test_growth_is_shown_with_its_target_and_in_quick_runs_without(tmp_path: Path) -> None:
+    line = growth_lines(0.5, 6.1, tmp_path)[1]
+    assert "12.2x" in _words(line)
+    assert "<= 12x MISSED" in " ".join(_words(line).split())
+    assert "MISSED" not in _words(replace(line, target=None, met=None))
 
 
 def test_growth_beyond_twelve_times_is_missed(tmp_path: Path) -> None:

@@ -85,3 +85,17 @@ def test_records_that_are_no_chats_are_rejected(tmp_path: Path) -> None:
     assert len(rollouts) == 1 and (report.read, report.accepted, report.rejected) == (6, 1, 5)
     with pytest.raises(InputError, match="no known format"):
         load(lines(tmp_path / "b.jsonl", {"messages": [user("only a question")]}))
+
+
+def test_prompts_and_completions_under_the_names_of_several_trainers(tmp_path: Path) -> None:
+    areal = {"task_id": "t", "sample_idx": 0, "prompt": "q", "completion": "<think>h</think>four", "reward": 1.0, "seqlen": 9}
+    skyrl = {"input_prompt": [user("2+2"), answer("4"), user("3+3")], "output_response": "six", "score": [0.0, 0.25, 0.5]}
+    skyrl |= {"stop_reason": "length", "env_class": "math", "data_source": "gsm"}
+    plain = {"question": "q", "response": "user\nx\nassistant\ny", "reward": 0.0}
+    rollouts, steps, report = read(lines(tmp_path / "a.jsonl", areal, skyrl, plain))
+    assert report.formats == ("openai-chat",) and column(steps, "action")[:2] == ["four", "six"]
+    assert column(steps, "observation") == ["q", "2+2\n\n3+3", "q"] and column(rollouts, "outcome") == [1, 0.75, 0]
+    assert (rollouts[0]["group_id"], rollouts[0]["rollout_id"]) == ("t", "0") and rollouts[1]["truncated"] is True
+    assert rollouts[1]["task_family"] == "gsm" and codes(report)["turns_flattened"] == 1
+    with pytest.raises(InputError, match="no known format"):
+        load(lines(tmp_path / "b.jsonl", {"prompt": "q", "completion": "a"}))

@@ -206,6 +206,18 @@ def test_a_run_without_rollouts_is_an_empty_batch(tmp_path: Path) -> None:
     assert batch.n_rollouts == 0 and report.read == 0 and not report.warnings
 
 
+def test_a_torn_tail_costs_its_line_and_the_rollout_it_would_have_ended(tmp_path: Path) -> None:
+    with record(tmp_path / "x") as rec:
+        for name in ("whole", "torn"):
+            rec.step("g", name, 0, "o", "a", reward=1.0)
+            rec.end("g", name, 1)
+    file = step_files(tmp_path / "x")[0]
+    file.write_bytes(file.read_bytes()[:-5])
+    batch, report = gc.load(tmp_path / "x", report=True)
+    assert batch.rollout_ids == ["whole", "torn"] and batch.outcome.tolist() == pytest.approx([1, np.nan], nan_ok=True)
+    assert report.rejected == 1 and codes(report) == {"rollout_unfinished": 1}
+
+
 def test_wrong_use_is_named(tmp_path: Path) -> None:
     rec = record(tmp_path / "x")
     with pytest.raises(UsageError, match="unknown name rewrad"):

@@ -1,0 +1,78 @@
+"""One task's picture made ready to leave: structure and colours from findings, with texts or without."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from graft_core.credit import estimators
+from graft_core.errors import UsageError
+from graft_core.graph import TrajectoryGraph
+from graft_core.insight.findings import Findings
+from graft_core.insight.picture import GraphPaint, GraphStructure, mean_per_edge, paint, picture
+from graft_core.rollouts import RolloutBatch
+
+ENDINGS = ("success", "failure", "unknown", "root")
+
+
+def value_word(batch: RolloutBatch) -> str:
+    """'chance of success' where outcomes are 0 or 1, else 'expected score'."""
+    known = batch.outcome[batch.known]
+    return "chance of success" if bool(((known == 0) | (known == 1)).all()) else "expected score"
+
+
+def group_code(batch: RolloutBatch, group: int | str) -> int:
+    """Number of a task given by number or id. Raises `UsageError` for one that is not in the batch."""
+    if isinstance(group, str):
+        if group not in batch.group_ids:
+            raise UsageError(f"there is no task {group!r} in {batch.name!r}; it has {batch.n_groups} tasks")
+        return batch.group_ids.index(group)
+    if not 0 <= group < batch.n_groups:
+        raise UsageError(f"there is no task {group}; tasks are 0 to {batch.n_groups - 1}")
+    return int(group)
+
+
+def painted(
+    graph: TrajectoryGraph, structure: GraphStructure, v: npt.ArrayLike, credit: npt.ArrayLike, credit_name: str
+) -> GraphPaint:
+    """Colours of one task: v is float64[N], credit float64[n_steps] in batch order."""
+    values = np.asarray(v, dtype=np.float64)
+    word = value_word(graph.batch)
+    low, high = 0.0, 1.0
+    if not word.startswith("chance"):
+        here = values[(graph.node_group == structure.group) & np.isfinite(values)]
+        low, high = (float(here.min()), float(here.max())) if here.size else (0.0, 1.0)
+    return paint(
+        structure, values, mean_per_edge(graph, credit), value_limits=(low, high if high > low else low + 1.0),
+        root_value=graph.root_value(structure.group, values), credit_name=credit_name, value_name=word,
+    )
+
+
+def drawn(found: Findings, group: int, max_nodes: int = 300) -> tuple[GraphStructure, GraphPaint]:
+    """The picture of a task as the graph page shows it first: credit A, not normalised, on the edges."""
+    structure = picture(found.graph, group, max_nodes=max_nodes)
+    title = estimators()[found.settings.estimator].title
+    return structure, painted(found.graph, structure, found.values.v, found.batch.to_rows(found.credit), title)
+
+
+def without_texts(structure: GraphStructure) -> GraphStructure:
+    """The same picture with numbers for texts: "moment 12", "step 33"; how rollouts end is no text of theirs."""
+    labels = tuple(
+        label if kind in ENDINGS else f"moment {node}"
+        for node, kind, label in zip(structure.node_id.tolist(), structure.node_kind, structure.node_label, strict=True)
+    )
+    return replace(
+        structure,
+        node_label=labels,
+        node_tip=tuple(tip.partition("\n")[0] for tip in structure.node_tip),
+        edge_label=tuple(f"step {edge}" if edge >= 0 else "" for edge in structure.edge_id.tolist()),
+        edge_tip=tuple(tip.partition("\n")[0] for tip in structure.edge_tip),
+    )
+
+
+def check_paint(structure: GraphStructure, paint: GraphPaint) -> None:
+    """Raise ValueError where the colours were made for another picture."""
+    if paint.version != structure.version:
+        raise ValueError(f"paint {paint.version} belongs to another structure than {structure.version}")
