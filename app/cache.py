@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import streamlit as st
 
 from graft_core.formats import load
+from graft_core.formats.candidates import Candidate, candidates
+from graft_core.formats.grouping import regroup
+from graft_core.formats.success import decide
 from graft_core.insight import Findings
 from graft_core.insight.align import AlignedRow, Pair, align_rollouts, batch_measures, lambda_sweep, pair
 from graft_core.insight.cards import data_sha256
@@ -35,11 +39,27 @@ def stamp(path: str) -> Stamp:
     return tuple((str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in files if p.exists())
 
 
-@st.cache_resource(max_entries=4, show_spinner="Reading the rollouts ...")
-def batch_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None) -> tuple[RolloutBatch, LoadReport]:
-    """The batch in a file or folder, and what became of every record."""
-    batch, report = load(path, group_by=group_by, report=True)
+@st.cache_resource(max_entries=3, show_spinner=False)
+def read_once(path: str, on_disk: Stamp) -> tuple[RolloutBatch, LoadReport]:
+    """The batch as the file itself says, before any grouping or success rule is chosen."""
+    batch, report = load(path, report=True)
     return batch, report
+
+
+@st.cache_resource(max_entries=6, show_spinner="Reading the rollouts ...")
+def batch_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None) -> tuple[RolloutBatch, LoadReport]:
+    """The batch in a file or folder, and what became of every record; the file is read once for all groupings and rules."""
+    batch, report = read_once(path, on_disk)
+    if group_by is not None:
+        said = tuple(w for w in report.warnings if w.code != "group_missing")
+        batch, report = regroup(batch, replace(report, warnings=said), group_by)
+    return decide(batch, report, success_when)
+
+
+@st.cache_data(max_entries=8, show_spinner="Looking for what could make rollouts one task ...")
+def candidates_of(path: str, on_disk: Stamp, success_when: str | None) -> list[Candidate]:
+    """Ways to group the rollouts, with the sizes each would give."""
+    return candidates(batch_of(path, on_disk, None, success_when)[0])
 
 
 @st.cache_resource(max_entries=24, show_spinner="Computing credit ...")
@@ -50,7 +70,12 @@ def findings_of(path: str, on_disk: Stamp, group_by: str | None, success_when: s
 
 @st.cache_resource(max_entries=24, show_spinner=False)
 def chance_of(
-    path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings, _progress: Callable[[int, int], None] | None = None
+    path: str,
+    on_disk: Stamp,
+    group_by: str | None,
+    success_when: str | None,
+    settings: Settings,
+    _progress: Callable[[int, int], None] | None = None,
 ) -> Findings:
     """The same with chance; an estimator other than graph TD runs once for each of 200 shuffles."""
     return with_chance(findings_of(path, on_disk, group_by, success_when, settings), progress=_progress)
@@ -90,7 +115,9 @@ def comparison_of(
 
 
 @st.cache_data(max_entries=24, show_spinner=False)
-def lambda_effect(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings) -> list[dict[str, float]]:
+def lambda_effect(
+    path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings
+) -> list[dict[str, float]]:
     """How many good steps each lambda would list."""
     return lambda_counts(batch_of(path, on_disk, group_by, success_when)[0], settings)
 
@@ -105,7 +132,13 @@ def rule_table_of(
 
 @st.cache_data(max_entries=12, show_spinner="Trying stricter keys ...")
 def strictness_of(
-    path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings, of: Literal["observations", "actions"], chance: bool
+    path: str,
+    on_disk: Stamp,
+    group_by: str | None,
+    success_when: str | None,
+    settings: Settings,
+    of: Literal["observations", "actions"],
+    chance: bool,
 ) -> list[dict[str, Any]]:
     """What the last 0..4 observations or actions do to merging and findings."""
     return strictness(batch_of(path, on_disk, group_by, success_when)[0], settings, of, with_chance=chance)
@@ -118,7 +151,9 @@ def suspects_of(path: str, on_disk: Stamp, group_by: str | None, success_when: s
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def course_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings, rollout: int) -> Course:
+def course_of(
+    path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings, rollout: int
+) -> Course:
     """Value and credit along one rollout."""
     return course(findings_of(path, on_disk, group_by, success_when, settings), rollout)
 
@@ -146,7 +181,9 @@ def sweep_of(
 
 
 @st.cache_data(max_entries=24, show_spinner="Measuring the batch ...")
-def measures_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings) -> dict[str, float]:
+def measures_of(
+    path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings
+) -> dict[str, float]:
     """The measures that papers report, under these settings and their estimator A."""
     batch = batch_of(path, on_disk, group_by, success_when)[0]
     return batch_measures(batch, settings, settings.credit(batch, settings.estimator)[batch.order])

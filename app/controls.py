@@ -113,6 +113,9 @@ def option_widget(option: Option, value: Any, default: Any, prefix: str = "") ->
     own = "each estimator's own" if default is None else str(default)
     if option.kind == "word":
         st.selectbox(option.label, option.choices, index=None, placeholder=own, help=text, **bound)
+    elif option.kind == "text":
+        names = [name for name, member in estimators().items() if not member.fixed]
+        st.selectbox(option.label, names, index=None, placeholder=own, help=text, **bound)
     else:
         low = None if option.low == float("-inf") else option.low
         high = None if option.high == float("inf") else option.high

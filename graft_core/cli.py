@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from graft_core import __version__
@@ -32,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     given = parser().parse_args(arguments)
+    warnings.showwarning = _warn
     try:
         status: int = given.run(given)
         sys.stdout.flush()
@@ -47,6 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
     except KeyboardInterrupt:
         return _fail("stopped", 130)
+
+
+def _warn(message: Warning | str, category: type[Warning], *where: object) -> None:
+    """What the data are doubtful about as one line; other warnings are not for people who only use the tool."""
+    if category.__name__ == "DataWarning":
+        print(f"graft: warning: {message}", file=sys.stderr)
 
 
 def _fail(sentence: str, status: int) -> int:

@@ -73,6 +73,7 @@ def course_figure(
     if along.steps.size and not np.array_equal(along.steps, t):
         every = max(1, along.steps.size // 20)
         figure.update_xaxes(tickvals=t[::every], ticktext=[str(s) for s in along.steps[::every]], row=3, col=1)
+    figure.update_layout(hovermode="x", hoverdistance=-1)  # a click anywhere over a step is a click on its bar
     return _plain(figure, 330)
 
 

@@ -79,7 +79,8 @@ def show(found: Findings, position: int) -> None:
         edge = int(found.graph.edge[position])
         row = found.certainty.row(edge)
         span = "" if row["low"] is None else f" · 90 % interval {row['low']:+.2f} to {row['high']:+.2f}"
-        st.markdown(f"Certainty: **{row['word']}**{span}", help=row["meaning"])
+        rough = " (rough)" if bool(found.certainty.rough[edge]) else ""
+        st.markdown(f"Certainty: **{row['word']}{rough}**{span}", help=row["meaning"])
     with st.expander("Formula, with its own numbers"):
         _formula(said)
     with st.expander(f"Contributions of {count(len(said.contributions), 'rollout')}"):

@@ -15,6 +15,7 @@ from graft_core.options import GAMMA
 from graft_core.rollouts import BoolArray, FloatArray, IntArray, RolloutBatch
 from graft_core.settings import LOOK, Settings
 from graft_core.values import Values, solve_values
+from graft_core.values.system import reward_sums_that_differ
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,6 +207,8 @@ def findings(batch: RolloutBatch, settings: Settings = LOOK, **options: Any) -> 
         "failed_steps": int(failed.sum()),
         "good_steps_3_rollouts": int((graph.node_rollouts_known[graph.src[good]] >= 3).sum()),
     }
+    if settings.rewards == "dense":
+        summary["reward_sums_differ"] = reward_sums_that_differ(batch)
     return Findings(
         batch, settings, graph, values, credit, baseline, shown, good, lost_positions(batch, credit), summary
     )

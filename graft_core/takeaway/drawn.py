@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,8 @@ from graft_core.insight.picture import GraphPaint, GraphStructure, mean_per_edge
 from graft_core.rollouts import RolloutBatch
 
 ENDINGS = ("success", "failure", "unknown", "root")
+LABEL_GAP = 13.0
+"""Pixels from the border of a node to the base line of its label."""
 
 
 def value_word(batch: RolloutBatch) -> str:
@@ -70,6 +73,18 @@ def without_texts(structure: GraphStructure) -> GraphStructure:
         edge_label=tuple(f"step {edge}" if edge >= 0 else "" for edge in structure.edge_id.tolist()),
         edge_tip=tuple(tip.partition("\n")[0] for tip in structure.edge_tip),
     )
+
+
+def placed_labels(structure: GraphStructure, at: Sequence[tuple[float, float]], radius: Sequence[float]) -> list[int]:
+    """Rows of the nodes whose label is drawn: the most visited first, as far as no label covers another."""
+    taken: list[tuple[float, float, float]] = []
+    placed = []
+    for i in sorted(range(len(at)), key=lambda i: (-int(structure.node_visits[i]), i)):
+        x, y, half = at[i][0], at[i][1] + radius[i] + LABEL_GAP, 3.3 * len(structure.node_label[i]) + 4
+        if structure.node_label[i] and all(abs(x - tx) > half + other or abs(y - ty) > 14 for tx, ty, other in taken):
+            taken.append((x, y, half))
+            placed.append(i)
+    return placed
 
 
 def check_paint(structure: GraphStructure, paint: GraphPaint) -> None:

@@ -29,7 +29,7 @@ from graft_core.settings import LOOK, Settings
 from graft_core.takeaway import _key
 from graft_core.takeaway._page import add, page, rendered, table
 from graft_core.takeaway._shapes import HOLLOW, NEGATIVE_DASH, SCALES, UNDEFINED_DASH
-from graft_core.takeaway.drawn import check_paint, group_code, painted, without_texts
+from graft_core.takeaway.drawn import check_paint, group_code, painted, placed_labels, without_texts
 from graft_core.takeaway.svg import BORDER, FONT, QUIET
 from graft_core.values import solve_values
 
@@ -108,11 +108,13 @@ def show(
 def _message(shown: GraphStructure, paint: GraphPaint) -> dict[str, Any]:
     fills, firm, faint = value_colours(), credit_colours("light"), credit_colours("light", True)
     nodes, edges = [], []
+    radius = [size * SCALES[kind] for size, kind in zip(shown.node_size.tolist(), shown.node_kind, strict=True)]
+    named = set(placed_labels(shown, list(zip(shown.x.tolist(), shown.y.tolist(), strict=True)), radius))
     for i, kind in enumerate(shown.node_kind):
         number = ord(paint.nodes[i]) - FIRST_CODE
         nodes.append({
             "id": int(shown.node_id[i]), "kind": kind, "x": round(float(shown.x[i]), 1), "y": round(float(shown.y[i]), 1),
-            "size": round(float(shown.node_size[i]) * SCALES[kind], 1), "label": shown.node_label[i], "tip": shown.node_tip[i],
+            "size": round(radius[i], 1), "label": shown.node_label[i] if i in named else "", "tip": shown.node_tip[i],
             "fill": PAGE["light"] if kind in HOLLOW or number == NO_VALUE else fills[number],
             "outline": BORDER["light"], "border": 2 if kind in HOLLOW else 1.2,
         })  # fmt: skip

@@ -32,7 +32,7 @@ function triangle({ ctx, x, y, style }) {
 function nodeItem(node) {
   const shape = SHAPES[node.kind];
   return {
-    id: node.id, x: node.x, y: node.y, shape, size: node.size, label: shape === "custom" ? undefined : node.label,
+    id: node.id, x: node.x, y: node.y, shape, size: node.size, label: shape === "custom" ? undefined : node.label || undefined,
     title: tip(node.tip), borderWidth: node.border, color: { background: node.fill, border: node.outline },
     ...(shape === "custom" ? { ctxRenderer: triangle } : {}),
   };
@@ -52,7 +52,7 @@ const options = {
   physics: false,
   layout: { improvedLayout: false },
   interaction: { hover: true, tooltipDelay: 80, dragNodes: false, keyboard: { enabled: true, bindToWindow: false } },
-  nodes: { font: { size: 11, color: "#31333f", face: "system-ui, sans-serif", multi: false } },
+  nodes: { font: { size: 11, color: "#31333f", face: "system-ui, sans-serif", multi: false, strokeWidth: 3, strokeColor: "#ffffff" } },
   edges: { arrows: { to: { enabled: true, scaleFactor: 0.45 } }, selectionWidth: 1.5, hoverWidth: 1 },
 };
 const frame = document.getElementById("graph");

@@ -10,7 +10,7 @@ from graft_core.insight.palette import NO_VALUE, PAGE, credit_colours, value_col
 from graft_core.insight.picture import FIRST_CODE, GraphPaint, GraphStructure
 from graft_core.takeaway._key import draw_key, used_symbols, words
 from graft_core.takeaway._shapes import HOLLOW, SCALES, arrow, curve, dash_of, loop, shape
-from graft_core.takeaway.drawn import check_paint, without_texts
+from graft_core.takeaway.drawn import LABEL_GAP, check_paint, placed_labels, without_texts
 
 Theme = Literal["light", "dark"]
 
@@ -121,13 +121,8 @@ def _labels(
     root: ET.Element, shown: GraphStructure, at: list[tuple[float, float]], radius: list[float], theme: str
 ) -> None:
     """Names below their nodes, the most visited first, as far as none covers another."""
-    taken: list[tuple[float, float, float]] = []
     group = ET.SubElement(
         root, "g", {"text-anchor": "middle", "paint-order": "stroke", "stroke": PAGE[theme], "stroke-width": "3"}
     )
-    for i in sorted(range(len(at)), key=lambda i: (-int(shown.node_visits[i]), i)):
-        label = plain(shown.node_label[i])
-        x, y, half = at[i][0], at[i][1] + radius[i] + 13, 3.3 * len(label) + 4
-        if label and all(abs(x - tx) > half + th or abs(y - ty) > 14 for tx, ty, th in taken):
-            taken.append((x, y, half))
-            words(group, x, y, label, INK[theme], 11)
+    for i in placed_labels(shown, at, radius):
+        words(group, at[i][0], at[i][1] + radius[i] + LABEL_GAP, shown.node_label[i], INK[theme], 11)

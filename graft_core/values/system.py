@@ -38,9 +38,16 @@ def require_rewards(batch: RolloutBatch) -> None:
         )
 
 
+    reward_sums_that_differ(batch)
+
+
+def reward_sums_that_differ(batch: RolloutBatch) -> int:
+    """How many rollouts of known outcome have step rewards that do not sum to it; warns the first time it is asked."""
     key = ("reward sums that differ",)
     if key not in batch.memo:
         batch.memo[key] = _warn_of_sums(batch)
+    found: int = batch.memo[key]
+    return found
 
 
 def _warn_of_sums(batch: RolloutBatch) -> int:

@@ -195,3 +195,9 @@ def test_a_card_is_made_for_the_chosen_step(opened: Open, tmp_path: Path, vector
     next(b for b in test.button if b.label == "Make a finding card").click().run()
     assert not test.exception
     assert any("graft verify" in c.value for c in test.caption)
+
+
+def test_step_rewards_that_do_not_sum_to_the_outcome_are_said(opened: Open, vectors: Path) -> None:
+    test = opened([vectors / "scores.jsonl"], rewards="dense")
+    assert any("do not sum to the outcome" in w.value for w in test.warning)
+    assert "chance needs rewards" in words(test)

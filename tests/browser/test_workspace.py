@@ -32,6 +32,19 @@ def batch() -> RolloutBatch:
     return gc.load(graft_sample_data.paths()[0])
 
 
+def drawn(page: Page) -> None:
+    """Waits for the first figure; its library comes with the first one."""
+    expect(page.locator(".js-plotly-plot .nsewdrag").first).to_be_visible(timeout=20_000)
+
+
+def centre(page: Page, selector: str, number: int = 0) -> tuple[float, float]:
+    target = page.locator(selector).nth(number)
+    target.scroll_into_view_if_needed()
+    box = target.bounding_box()
+    assert box is not None
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
 def asked(page: Page) -> dict[str, str]:
     return {name: words[0] for name, words in parse_qs(urlsplit(page.url).query).items()}
 
@@ -42,21 +55,22 @@ def test_the_menu_leads_to_both_pages(start: Callable[[str], Page]) -> None:
         page.get_by_text("More", exact=True).click()
         page.get_by_text(name, exact=True).click()
         page.wait_for_url(f"**/{name.lower()}**")
-        expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+        drawn(page)
 
 
 def test_keys_walk_and_a_bar_chooses_its_step(start: Callable[[str], Page], settle: Callable[[Page], None]) -> None:
     found = batch()
     rows = [str(int(r)) for r in found.order[: found.lengths[0]]]
     page = start(f"rollouts?at={rows[0]}")
-    expect(page.locator(".js-plotly-plot .bars .point").first).to_be_visible()
+    drawn(page)
     page.keyboard.press("j")
     page.wait_for_url(f"**at={rows[1]}*")
     settle(page)
     page.keyboard.press("k")
     page.wait_for_url(re.compile(rf"at={rows[0]}(&|$)"))
     settle(page)
-    page.locator(".js-plotly-plot .bars .point path").nth(4).click()
+    drawn(page)
+    page.mouse.click(*centre(page, ".js-plotly-plot .bars .point path", 4))
     page.wait_for_url(re.compile(rf"at={rows[4]}(&|$)"))
     settle(page)
     page.keyboard.press("g")
@@ -81,9 +95,8 @@ def test_a_brushed_rectangle_and_a_chosen_point_are_in_the_address(
     start: Callable[[str], Page], settle: Callable[[Page], None]
 ) -> None:
     page = start("compare")
-    plot = page.locator(".js-plotly-plot .nsewdrag").first
-    expect(plot).to_be_visible()
-    box = plot.bounding_box()
+    drawn(page)
+    box = page.locator(".js-plotly-plot .nsewdrag").first.bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + 0.55 * box["width"], box["y"] + 0.6 * box["height"])
     page.mouse.down()
@@ -106,6 +119,8 @@ def test_a_row_chooses_its_step_and_its_button_opens_the_graph(start: Callable[[
     page = start("compare")
     frame = page.get_by_test_id("stDataFrame").first
     expect(frame.locator("canvas").first).to_be_visible()
+    drawn(page)  # moves the table
+    frame.scroll_into_view_if_needed()
     box = frame.locator("canvas").first.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + 18, box["y"] + 35 + 17)
@@ -121,5 +136,5 @@ def test_no_sideways_scroll_at_1093(start: Callable[[str], Page], page: Page) ->
     page.set_viewport_size({"width": 1093, "height": 800})
     for where in ("rollouts", "rollouts?rollout=r1&with=r5", "compare?at=12&a=path_gae&c_rules=history:1"):
         start(where)
-        expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+        drawn(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= 1093

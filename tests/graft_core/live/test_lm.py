@@ -30,7 +30,8 @@ RED = Situation("you see a red door", "s2", ("walk", "open"))
 
 def small(acting: str = "score", **options: Any) -> LMPolicy:
     tokenizer = word_tokenizer(WORDS)
-    return LMPolicy(tiny_model(tokenizer, 7, hidden=16).eval(), tokenizer, "cpu", LMOptions(acting, **options), plain_words, "small")
+    model = tiny_model(tokenizer, 7, hidden=16).eval()
+    return LMPolicy(model, tokenizer, "cpu", LMOptions(acting, **options), plain_words, "small")
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +125,8 @@ def test_what_is_kept_comes_back_the_same_and_goes_on_the_same() -> None:
     def trained(steps: int, policy: LMPolicy) -> LMPolicy:
         for _ in range(steps):
             choices = policy.choose([RED, DOOR] * 4, np.linspace(0.01, 0.99, 16).reshape(8, 2))
-            policy.improve(Lesson([RED, DOOR] * 4, choices, np.linspace(-1, 1, 8), np.full(8, 1 / 8)), UpdateOptions(1e-3, 2, kl=0.1))
+            lesson = Lesson([RED, DOOR] * 4, choices, np.linspace(-1, 1, 8), np.full(8, 1 / 8))
+            policy.improve(lesson, UpdateOptions(1e-3, 2, kl=0.1))
         return policy
 
     straight = trained(4, small())
@@ -161,7 +163,8 @@ def test_free_text_is_parsed_and_what_is_no_action_counts() -> None:
 def test_free_generation_plays_and_counts_invalid_actions() -> None:
     game = make_game("worlds:Restorable")
     tokenizer = word_tokenizer(["cell 0 1 2 3 4 left right"])
-    policy = LMPolicy(tiny_model(tokenizer, 0, 16).eval(), tokenizer, "cpu", LMOptions("generate", max_new_tokens=2), plain_words, "g")
+    options = LMOptions("generate", max_new_tokens=2)
+    policy = LMPolicy(tiny_model(tokenizer, 0, 16).eval(), tokenizer, "cpu", options, plain_words, "g")
     found = sample(game, policy, Plan(groups=1, group_size=4, turns=5))
     assert found.invalid == sum(not c.valid for c in found.choices) > 0
     assert found.batch.steps.column("valid").to_pylist().count(False) == found.invalid
@@ -196,7 +199,7 @@ def test_models_that_cannot_be_had_are_named(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(UsageError, match="dtype: 'float99'"):
         load_policy(str(tmp_path), "cpu", dtype="float99")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InputError, match="device cuda: not available here; there is .*cpu"):
+    with pytest.raises(InputError, match=r"device cuda: not available here; there is .*cpu"):
         choose_device("cuda")
     with pytest.raises(UsageError, match="device: 'gpu' is not allowed"):
         choose_device("gpu")

@@ -130,7 +130,7 @@ def test_graph_keys_are_names_or_rules() -> None:
     game = make_game("key-door")
     assert game.rules("no-key") == (r"masked:/You have (the|no) key\./",)
     assert game.rules("field:state") == ("field:state",)
-    with pytest.raises(UsageError, match="key-door.* also knows no-key"):
+    with pytest.raises(UsageError, match=r"key-door.* also knows no-key"):
         game.rules("nonsense")
 
 

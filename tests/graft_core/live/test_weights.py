@@ -17,7 +17,9 @@ from graft_core.live.weights import LOSSES, loss_weights, scaled_credit, token_c
 
 def two_groups() -> tuple[TabularPolicy, Sampled]:
     policy = TabularPolicy(1, 0.5)
-    return policy, sample(make_game("household"), policy, Plan(groups=2, group_size=6, turns=10))
+    found = sample(make_game("household:task=throw away letter"), policy, Plan(groups=2, group_size=12, turns=25))
+    assert 0 < found.success < 1
+    return policy, found
 
 
 def test_weights_by_pencil() -> None:

@@ -1,0 +1,69 @@
+"""What is on screen as a command and as Python: the same settings, in words that can be pasted."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import PurePath
+
+from graft_core.credit import estimators
+from graft_core.settings import LOOK, Settings
+from graft_core.states.compose import split_rules
+
+
+def command(settings: Settings, path: str, group_by: str | None = None, *, json: bool = False) -> str:
+    """`graft findings FILE ...` with these settings; the file by its name only, to be run in its folder.
+
+    Options that neither estimator has are left out, as the command would refuse them.
+    """
+    name = PurePath(path).name
+    parts = ["graft", "findings", _shell(f"./{name}" if name.startswith("-") else name)]
+    if group_by is not None:
+        parts.append(_flag("group-by", group_by))
+    has = {option.name for one in (settings.estimator, settings.baseline) for option in estimators()[one].options}
+    given = {name for name, _ in settings.given}
+    for key, word in settings.to_words().items():
+        if key == "rules":
+            parts += [_flag("rule", spec) for spec in split_rules(word)]
+        elif key not in given or key in has:
+            parts.append(_flag(key, word))
+    return " ".join(parts + (["--json"] if json else []))
+
+
+def python(settings: Settings, path: str, group_by: str | None = None, group_id: str | None = None) -> str:
+    """A few lines that compute and show the same: findings, and the graph of one task."""
+    words = settings.to_words()
+    grouped = f", group_by={group_by!r}" if group_by is not None else ""
+    made = f"gc.Settings.from_words({words!r})" if settings != LOOK else "gc.Settings()"
+    lines = [
+        "import graft_core as gc",
+        "",
+        f"batch = gc.load({PurePath(path).name!r}{grouped})",
+        f"settings = {made}",
+        "found = gc.findings(batch, settings)",
+        "print(found.table())",
+    ]
+    if group_id is not None:
+        lines.append(f"gc.show(found.graph, {group_id!r}, settings)  # in a notebook; .save('graph.html') elsewhere")
+    return "\n".join(lines) + "\n"
+
+
+def _flag(name: str, word: str) -> str:
+    """`--name word`, or `--name=word` where the word would read as a flag itself."""
+    flag = f"--{name.replace('_', '-')}"
+    return f"{flag}={_shell(word)}" if word.startswith("-") else f"{flag} {_shell(word)}"
+
+
+def _shell(word: str) -> str:
+    """One word for bash and zsh; what does not print is written as an escape, so that nothing hides in a pasted line."""
+    if word.isprintable():
+        return shlex.quote(word)
+    escaped = "".join(_escape(char) for char in word)
+    return f"$'{escaped}'"
+
+
+def _escape(char: str) -> str:
+    if char in "\\'":
+        return "\\" + char
+    if char.isprintable():
+        return char
+    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
