@@ -69,3 +69,40 @@ def test_every_subcommand_explains_itself(capsys: pytest.CaptureFixture[str]) ->
             main([name, "--help"])
         assert stop.value.code == 0
     assert "show this help" in capsys.readouterr().out
+
+
+def console_blocks() -> list[tuple[str, list[str]]]:
+    """(command, lines it prints) for every `$ ` line of the worked example."""
+    found: list[tuple[str, list[str]]] = []
+    for block in re.findall(r"```console\n(.*?)```", (ROOT / "docs" / "worked-example.md").read_text(), re.S):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], []))
+            else:
+                found[-1][1].append(line)
+    return found
+
+
+def test_the_worked_example_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sample_data").mkdir()
+    (tmp_path / "sample_data" / "household.jsonl").write_bytes((ROOT / "sample_data" / "household.jsonl").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    commands = console_blocks()
+    assert len(commands) == 6
+    for command, lines in commands:
+        words = [
+            match for word in shlex.split(command)[1:]
+            for match in (sorted(str(p) for p in tmp_path.glob(word)) if "*" in word else [word])
+        ]
+        assert main(words) == 0, command
+        printed = capsys.readouterr().out.splitlines()
+        missing = [line for line in lines if line not in printed]
+        assert not missing, f"{command} no longer prints {missing}"
+    cards = "\n".join(path.read_text() for path in (tmp_path / "cards").glob("*.md"))
+    said = " ".join((ROOT / "docs" / "worked-example.md").read_text().split())
+    for line in re.findall(r"^- (.*)$", cards, re.M):
+        sentence = line.split("; here ")[-1] if "γ V(s′)" in line else line
+        if "reached this moment" in line or "γ V(s′)" in line:
+            assert sentence in said, sentence

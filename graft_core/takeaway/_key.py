@@ -36,7 +36,8 @@ def draw_key(
     theme: str, ink: str, border: str, page: str,
 ) -> float:
     """Draw the key from height `y` on; returns the height below it."""
-    _scale(parent, 20, y, value_colours()[::2], f"{paint.value_name} {paint.value_limits[0]:.3g} to {paint.value_limits[1]:.3g}", ink)
+    low, high = paint.value_limits
+    _scale(parent, 20, y, value_colours()[::2], f"{paint.value_name} {low:.3g} to {high:.3g}", ink)
     inks = credit_colours(theme)[: 2 * CREDIT_STEPS + 1]
     end = f"{paint.credit_limit:.3g}"
     _scale(parent, 20, y + ROW, inks, f"{paint.credit_name} −{end} to +{end}, dashed below 0", ink)

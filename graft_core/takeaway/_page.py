@@ -9,6 +9,7 @@ from typing import Any
 from graft_core.insight.labels import shorten
 from graft_core.takeaway.guard import visible
 
+POLICY = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 CELL = 300
 """Characters of a text that a table cell shows."""
 
@@ -18,7 +19,7 @@ def page(title: str, style: str, scripts: str = "'none'") -> tuple[ET.Element, E
     html = ET.Element("html", {"lang": "en"})
     head = ET.SubElement(html, "head")
     ET.SubElement(head, "meta", {"charset": "utf-8"})
-    policy = f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    policy = f"default-src 'none'; script-src {scripts}; {POLICY}"
     ET.SubElement(head, "meta", {"http-equiv": "Content-Security-Policy", "content": policy})
     ET.SubElement(head, "meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"})
     ET.SubElement(head, "title").text = one_line(title)

@@ -27,11 +27,12 @@ def graph_graphml(found: Findings, group: int | str, *, texts: bool = True) -> b
     made.graph |= {"estimator": found.settings.estimator, "baseline": found.settings.baseline}
     credit, baseline = (mean_per_edge(found.graph, found.batch.to_rows(a)) for a in (found.credit, found.baseline))
     for node, data in made.nodes(data=True):
+        data["kind"] = "end" if data.pop("sink") else "moment"  # networkx writes booleans with a capital letter
         _fill(data, {"value": float(found.values.v[node])}, ("text",), texts)
     for _, _, edge, data in made.edges(keys=True, data=True):
         _fill(data, {"credit": float(credit[edge]), "baseline": float(baseline[edge])}, ("action",), texts)
     written = io.BytesIO()
-    nx.write_graphml_xml(made, written, named_key_ids=True)
+    nx.write_graphml_xml(made, written)
     return written.getvalue()
 
 

@@ -74,7 +74,8 @@ class Shown:
     def _repr_html_(self) -> str:
         """A frame of its own: the page cannot reach the notebook, nor the notebook's texts the page."""
         inside = html.escape(self.html, quote=True)
-        return f'<iframe sandbox="allow-scripts" srcdoc="{inside}" width="100%" height="{self.height}" style="border:0"></iframe>'
+        look = f'width="100%" height="{self.height}" style="border:0"'
+        return f'<iframe sandbox="allow-scripts" srcdoc="{inside}" {look}></iframe>'
 
     def __repr__(self) -> str:
         return f"Shown({len(self.html):,} characters of HTML; .save(path) writes them)"
@@ -99,7 +100,8 @@ def show(
     estimator = estimators()[chosen.estimator]
     gamma = estimator.resolve(chosen.options_for(estimator.name)).get("gamma") or GAMMA.default
     values = solve_values(graph, gamma=gamma, **chosen.value_words)
-    credit = estimate(batch, estimator.name, graph=graph, values=values, **chosen.value_words, **chosen.options_for(estimator.name))
+    options = chosen.options_for(estimator.name)
+    credit = estimate(batch, estimator.name, graph=graph, values=values, **chosen.value_words, **options)
     structure = picture(graph, code, max_nodes=max_nodes)
     paint = painted(graph, structure, values.v, credit, estimator.title)
     return Shown(graph_html(structure, paint, title=batch.group_ids[code], texts=texts))
@@ -123,8 +125,9 @@ def _message(shown: GraphStructure, paint: GraphPaint) -> dict[str, Any]:
         src, bend = int(shown.edge_src[i]), float(shown.edge_curve[i])
         dash = UNDEFINED_DASH if number == NO_CREDIT else NEGATIVE_DASH if number < CREDIT_STEPS else ""
         edges.append({
-            "id": int(shown.edge_id[i]), "from": src, "to": int(shown.edge_dst[i]), "width": round(float(shown.edge_width[i]), 2),
-            "curve": round(bend, 2), "tip": shown.edge_tip[i], "ink": (faint if shown.edge_thin[i] else firm)[number],
+            "id": int(shown.edge_id[i]), "from": src, "to": int(shown.edge_dst[i]),
+            "width": round(float(shown.edge_width[i]), 2), "curve": round(bend, 2),
+            "tip": shown.edge_tip[i], "ink": (faint if shown.edge_thin[i] else firm)[number],
             "dashes": [float(part) for part in dash.split()],
             "loop": {"size": sizes[src] * 0.9 + 3, "angle": math.pi / 4 + bend * math.pi / 3, "renderBehindTheNode": True},
         })  # fmt: skip
