@@ -1,4 +1,4 @@
-"""The batch on the table: which of the given paths, grouped how, and what its report says."""
+"""The batch on the table: which of the files, grouped how, and what its report says."""
 
 from __future__ import annotations
 
@@ -9,12 +9,29 @@ from pathlib import Path
 
 import streamlit as st
 
-from graft_app import cache, urlstate
+from graft_app import cache, paths, urlstate
 from graft_app.server import given_paths
-from graft_app.views.text import one_line
+from graft_app.views import opening
+from graft_app.views.text import literal, one_line
 from graft_core.errors import GraftError
+from graft_core.formats.success import parse_rule
 from graft_core.rollouts import LoadReport, RolloutBatch
 from graft_core.settings import Settings
+
+OPENED = "opened_entries"
+UPLOADED = "uploaded_entries"
+MOST_OPENED = 20
+SPINNER_FROM = 2_000_000  # bytes
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the menu: `word` stands for it in the address, a number for a given path, rN:PATH for one under a root,
+    uN for an upload, which only its own visit knows."""
+
+    word: str
+    path: str
+    name: str
 
 
 @dataclass(frozen=True)
@@ -27,10 +44,11 @@ class Opened:
     batch: RolloutBatch
     report: LoadReport
     index: int = 0
+    success_when: str | None = None
 
     @property
-    def source(self) -> tuple[str, cache.Stamp, str | None]:
-        return self.path, self.on_disk, self.group_by
+    def source(self) -> tuple[str, cache.Stamp, str | None, str | None]:
+        return self.path, self.on_disk, self.group_by, self.success_when
 
     @property
     def value_word(self) -> str:
@@ -48,76 +66,122 @@ def sentences() -> Iterator[None]:
     try:
         yield
     except GraftError as error:
-        st.error(str(error), icon=":material/error:")
+        st.error(opening.said(error), icon=":material/error:")
         st.stop()
     except OSError as error:
-        st.error(f"{error.filename}: {error.strerror}", icon=":material/error:")
+        st.error(opening.said(f"{error.filename}: {error.strerror}"), icon=":material/error:")
         st.stop()
 
 
-def _index(word: str, n: int) -> int:
-    number = int(word)
-    if not 0 <= number < n:
-        raise ValueError(f"there are files 0 to {n - 1}, not {number}")
-    return number
+def entries() -> list[Entry]:
+    """The menu: the given paths, then what was opened in this visit."""
+    given = [Entry(str(number), path, Path(path).name) for number, path in enumerate(given_paths())]
+    return [*given, *st.session_state.get(OPENED, [])]
+
+
+def entry_of(word: str) -> Entry:
+    """The entry that a word of the address stands for, whether it is on the menu or not. ValueError or `InputError` says
+    why there is none."""
+    if word.isascii() and word.isdigit():
+        given = given_paths()
+        if len(word) > 6 or int(word) >= len(given):
+            raise ValueError(f"there are files 0 to {len(given) - 1}, not {word[:7]}")
+        return entries()[int(word)]
+    if word.startswith("u"):
+        found = next((entry for entry in st.session_state.get(UPLOADED, []) if entry.word == word), None)
+        if found is None:
+            raise ValueError("an upload lasts as long as the visit in which it was made; open the file again")
+        return found
+    place = paths.from_word(word)
+    paths.check(place)
+    given = entries()[: len(given_paths())]
+    same = next((entry for entry in given if Path(entry.path).resolve() == place.path), None)
+    return same or Entry(place.word, str(place.path), place.path.name)
+
+
+def put_on_menu(entry: Entry) -> int:
+    """Add an entry to the menu of this visit, if it is not there; returns its position."""
+    known = entries()
+    if entry in known:
+        return known.index(entry)
+    st.session_state[OPENED] = [*st.session_state.get(OPENED, []), entry][-MOST_OPENED:]
+    return len(entries()) - 1
+
+
+def read(path: str, on_disk: cache.Stamp, group_by: str | None, success_when: str | None) -> tuple[RolloutBatch, LoadReport]:
+    """A batch from the cache or from disk; how large the file is and how long it has taken is on screen meanwhile."""
+    size = sum(size for _, _, size in on_disk)
+    if size >= SPINNER_FROM:
+        with st.spinner(f"Reading {opening.size_words(size)} …", show_time=True):
+            cache.read_once(path, on_disk)
+    return cache.batch_of(path, on_disk, group_by, success_when)
+
+
+def _rule(word: str) -> str:
+    parse_rule(word)
+    return word
 
 
 def choose() -> Opened:
-    """The batch the address names (an index into the given paths); `picker` offers the others."""
-    paths = given_paths()
-    index = urlstate.read("file", lambda word: _index(word, len(paths)), 0)
+    """The batch the address names: a given path by its number, or a path under an allowed root; `picker` offers the others."""
+    index = urlstate.read("file", lambda word: put_on_menu(entry_of(word)), 0)
     group_by = urlstate.read("group_by", str, None)
+    success_when = urlstate.read("success_when", _rule, None)
+    path = entries()[index].path
     with sentences():
-        on_disk = cache.stamp(paths[index])
+        on_disk = cache.stamp(path)
         try:
-            batch, report = cache.batch_of(paths[index], on_disk, group_by)
+            batch, report = read(path, on_disk, group_by, success_when)
         except GraftError:
             picker(index)  # a file that cannot be read must not hide the others
             if group_by is not None:
                 st.button("Take the grouping back", on_click=lambda: urlstate.write("group_by", None))
             raise
-    return Opened(paths[index], on_disk, group_by, batch, report, index)
+    return Opened(path, on_disk, group_by, batch, report, index, success_when)
 
 
 def picker(index: int) -> None:
-    """A menu of the given paths, where there are several, and how to open others."""
-    paths = given_paths()
-
-    bound = urlstate.bind("file", index, 0)
+    """A menu of the files, where there are several, the success rule where one is in force, and how to open others."""
+    known = entries()
+    bound = urlstate.bind("file", index, 0, lambda i: known[i].word)
 
     def another() -> None:
-        for name in ("task", "sel", "at", "group_by"):
+        for name in ("task", "sel", "at", "group_by", "success_when"):
             urlstate.write(name, None)
         bound["on_change"]()
 
     with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
-        if len(paths) > 1:
+        rule = st.query_params.get("success_when")
+        if rule:
+            st.button(
+                f"success: {literal(rule, 40)}", icon=":material/close:", key="no_rule", help="Take this rule back.",
+                on_click=lambda: urlstate.write("success_when", None),
+            )
+        if len(known) > 1:
             st.selectbox(
-                "Rollouts", range(len(paths)), format_func=lambda i: one_line(Path(paths[i]).name, 40), width=210,
+                "Rollouts", range(len(known)), format_func=lambda i: one_line(known[i].name, 40), width=210,
                 label_visibility="collapsed", key=bound["key"], on_change=another,
             )
         with st.popover("Open my rollouts…", icon=":material/folder_open:"):
-            st.markdown("Start the app with your files or folders; each becomes an entry of the menu:")
+            st.page_link("pages/open.py", label="Choose or upload a file", icon=":material/folder_open:")
+            st.markdown("Or start the app with your files or folders; each becomes an entry of the menu:")
             st.code("graft app my_rollouts.jsonl another_folder/", language=None)
-            st.markdown("`graft inspect my_rollouts.jsonl` says what is in a file; the README shows the format in ten lines.")
 
 
 def group_menu(opened: Opened) -> None:
-    """Offer a grouping where the file names none."""
-    kinds = {"file": "each file is one task", "regex": "a pattern", "column": "a column"}
-    now = opened.group_by or ""
-    kind = st.segmented_control(
-        "What makes rollouts one task?", list(kinds), default=None, format_func=lambda w: kinds[w], key="group_kind",
-        help="Credit compares rollouts of one task; a wrong grouping invents credit.",
-    )
-    if kind == "file" and now != "file":
-        urlstate.write("group_by", "file")
+    """What makes rollouts one task: asked where the file names none, else folded away; each way with the sizes it gives."""
+    now = opened.group_by
+    ways = cache.candidates_of(opened.path, opened.on_disk, opened.success_when)
+    assumed = cache.read_once(opened.path, opened.on_disk)[0].groups_assumed
+    current = next((way for way in ways if way.group_by == now), None)
+    words = f"{current.meaning} · {opening.sizes_words(current.sizes)}" if current else now or ""
+    place = st.expander(f"One task is: {literal(words, 160)}") if now else st.container()
+    with place:
+        chosen = opening.grouping(ways, now, assumed, f"table {now}")
+        if now:
+            st.button("Take the grouping back", on_click=lambda: urlstate.write("group_by", None))
+    if chosen != now:
+        for name in ("task", "sel", "at"):
+            urlstate.write(name, None)
+        urlstate.write("group_by", chosen)
         st.rerun()
-    if kind in ("regex", "column"):
-        hint = "regular expression, first group" if kind == "regex" else "name of a column or metadata key"
-        word = st.text_input(hint, key=f"group_{kind}")
-        if word and now != f"{kind}:{word}":
-            urlstate.write("group_by", f"{kind}:{word}")
-            st.rerun()
-    if now:
-        st.button("Take the grouping back", on_click=lambda: urlstate.write("group_by", None))

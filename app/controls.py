@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from graft_app import urlstate
-from graft_app.server import given_paths
+from graft_app.batch import entries
 from graft_core.credit import estimators
 from graft_core.errors import UsageError
 from graft_core.options import Option
@@ -42,8 +42,8 @@ def rules_of(word: str) -> tuple[str, ...]:
 
 
 def roots() -> list[Path]:
-    """Folders of the given paths."""
-    paths = [Path(path).resolve() for path in given_paths()]
+    """Folders of the files on the menu, in its order."""
+    paths = [Path(entry.path).resolve() for entry in entries()]
     return [path if path.is_dir() else path.parent for path in paths]
 
 

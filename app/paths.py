@@ -63,14 +63,19 @@ class Item:
     size: int | None
 
 
+def given() -> list[str]:
+    """The paths that the app was started with; none where it opened on the sample data."""
+    return [str(path) for path in json.loads(os.environ.get(PATHS_VARIABLE, "[]"))]
+
+
 def roots() -> list[Path]:
-    """The paths given at the start, resolved; without any the working directory and the folder of the sample data."""
-    given = json.loads(os.environ.get(PATHS_VARIABLE, "[]"))
-    if not given:
+    """The given paths, resolved; without any the working directory and the folder of the sample data."""
+    start = given()
+    if not start:
         import graft_sample_data
 
-        given = [os.getcwd(), *dict.fromkeys(os.path.dirname(path) for path in graft_sample_data.paths())]
-    return list(dict.fromkeys(Path(path).resolve() for path in given))
+        start = [os.getcwd(), *(os.path.dirname(path) for path in graft_sample_data.paths())]
+    return list(dict.fromkeys(Path(path).resolve() for path in start))
 
 
 def inside(root: int, relative: str) -> Place:

@@ -12,6 +12,7 @@ from typing import Any
 
 import streamlit as st
 
+from graft_app.views.text import literal
 from graft_core.errors import GraftError
 
 MIRROR = "url_mirror"
@@ -38,7 +39,7 @@ def read(name: str, parse: Callable[[str], Any], default: Any) -> Any:
         return parse(word)
     except (GraftError, ValueError) as error:
         write(name, None)
-        st.warning(f"{name} in the address was not usable: {error}", icon=":material/link_off:")
+        st.warning(f"{name} in the address was not usable: {literal(str(error), 400)}", icon=":material/link_off:")
         return default
 
 

@@ -23,7 +23,7 @@ _WHERE = {
     "describe": "graft_core.insight",
     "findings": "graft_core.insight",
     "record": "graft_core.runs",
-    "show": "graft_core.takeaway",
+    "show": "graft_core.takeaway.html",
     "Settings": "graft_core.settings",
     "RolloutBatch": "graft_core.rollouts",
     "LoadReport": "graft_core.rollouts",

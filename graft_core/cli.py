@@ -51,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail("stopped", 130)
 
 
-def _warn(message: Warning | str, category: type[Warning], *where: object) -> None:
+def _warn(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: object = None, line: str | None = None
+) -> None:
     """What the data are doubtful about as one line; other warnings are not for people who only use the tool."""
     if category.__name__ == "DataWarning":
         print(f"graft: warning: {message}", file=sys.stderr)

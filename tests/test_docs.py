@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 def test_the_page_of_estimators_is_built_from_the_registry() -> None:
     from graft_core.credit._page import page
 
-    assert (ROOT / "docs" / "estimators.md").read_text() == page(), "run: python -m graft_core.credit._page > docs/estimators.md"
+    made_by = "python -m graft_core.credit._page > docs/estimators.md"
+    assert (ROOT / "docs" / "estimators.md").read_text() == page(), f"run: {made_by}"
 
 
 def test_the_file_in_the_readme_loads(tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ def headline(found: Findings, settings: Settings) -> None:
         st.caption(sentence(found.chance) + (f" {small}" if small else ""))
     if facts.get("reward_sums_differ"):
         st.warning(
-            f"The step rewards of {count(facts['reward_sums_differ'], 'rollout')} do not sum to the outcome; with rewards = dense "
-            "only the step rewards count.",
+            f"The step rewards of {count(facts['reward_sums_differ'], 'rollout')} do not sum to the outcome; with rewards = "
+            "dense only the step rewards count.",
             icon=":material/warning:",
         )
     for key in ("chance_missing", "certainty_missing"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import streamlit as st
+from plotly.graph_objects import Figure
 
 from graft_app import batch as table
 from graft_app import cache, controls, urlstate
 from graft_app.views import header, why
-from graft_app.views.charts import QUIET, course_figure
+from graft_app.views.charts import QUIET, aligned_figure, course_figure
 from graft_app.views.text import count, literal, number, one_line
 from graft_app.views.transcript import aligned, rollout_name, transcript
 from graft_core.credit import estimators
@@ -124,8 +125,7 @@ def clicked() -> None:
     points = st.session_state[FIGURE]["selection"]["points"]
     chosen = next((p["customdata"] for p in points if p.get("customdata") is not None), None)
     if chosen is not None:
-        t = int(chosen[0] if isinstance(chosen, (list, tuple)) else chosen)
-        go(int(along.positions[min(t, along.positions.size - 1)]))
+        go(int(chosen[0] if isinstance(chosen, (list, tuple)) else chosen))
 
 
 def ways(at: int, rows: IntArray, last: int) -> None:
@@ -159,6 +159,17 @@ def ways(at: int, rows: IntArray, last: int) -> None:
         st.switch_page(
             "pages/graph.py", query_params={**keep, "task": along.group_id, "sel": f"e{edge}", "at": str(row)}
         )
+
+
+def done(of: Course) -> list[str]:
+    """What was done at each step of a rollout."""
+    return [found.batch.text(int(a)) for a in found.batch.action[of.positions]]
+
+
+def picture(figure: Figure) -> None:
+    """The figure above the transcript; a click on a bar chooses its step."""
+    what = f"{opened.value_word} and credit along the {along.steps.size} steps of {one_line(along.rollout_id, 30)}"
+    st.plotly_chart(figure, key=FIGURE, on_select=clicked, selection_mode="points", config=QUIET, alt=what)
 
 
 def part(n: int, at: int, what: str) -> range:
@@ -221,16 +232,12 @@ if along.steps.size == 0:
 now = step_at(found)
 at = int(now - along.positions[0]) if now is not None and now in along.positions else along.telling()
 ways(at, np.flatnonzero(found.batch.group == group), along.steps.size - 1)
-actions = [found.batch.text(int(a)) for a in found.batch.action[along.positions]]
-st.plotly_chart(
-    course_figure(along, at, actions, names, opened.value_word), key=FIGURE, on_select=clicked, selection_mode="points",
-    config=QUIET, alt=f"{opened.value_word} and credit along the {along.steps.size} steps of {one_line(along.rollout_id, 30)}",
-)
-st.caption(
-    f"Above the {opened.value_word} at each moment, below what each step earned: blue is better than usual here, vermilion and "
-    "hatched is worse. Click a bar to read its step."
-)
 if beside is None:
+    picture(course_figure(along, at, done(along), names, opened.value_word))
+    st.caption(
+        f"Above the {opened.value_word} at each moment, below what each step earned: blue is better than usual here, vermilion "
+        "and hatched is worse. Click a bar to read its step."
+    )
     main, side = st.columns([1.6, 1])
     with main:
         shown = part(along.steps.size, at, f"{row}")
@@ -239,15 +246,20 @@ if beside is None:
     with side:
         facts(at)
 else:
+    other: Course = cache.course_of(*opened.source, settings, beside)
     rows = cache.aligned_of(*opened.source, settings, row, beside)
-    shared = sum(r.shared for r in rows)
-    st.markdown(
-        f"**{literal(along.rollout_id, 30)}** and **{literal(found.batch.rollout_ids[beside], 30)}** share "
-        f"{count(shared, 'moment')}, and take the same action in {sum(r.same_action for r in rows)} of them."
+    place = next((i for i, r in enumerate(rows) if r.left == int(along.positions[at])), 0)
+    picture(aligned_figure((along, other), rows, place, (done(along), done(other)), names[0], opened.value_word))
+    st.caption(
+        f"Solid: {opened.value_word} along {literal(along.rollout_id, 30)} ({along.ended}), dashed: along "
+        f"{literal(other.rollout_id, 30)} ({other.ended}). Violet: both stand in the same moment."
     )
-    position = int(along.positions[at])
-    place = next((i for i, r in enumerate(rows) if r.left == position), 0)
-    aligned(found, rows, part(len(rows), place, f"{row} {beside}"), names, position, go)
+    shared, same = sum(r.shared for r in rows), sum(r.same_action for r in rows)
+    st.markdown(
+        f"**{literal(along.rollout_id, 30)}** and **{literal(other.rollout_id, 30)}** share {count(shared, 'moment')}, and take "
+        f"the same action in {same} of them."
+    )
+    aligned(found, rows, part(len(rows), place, f"{row} {beside}"), names, int(along.positions[at]), go)
 low = st.columns([1, 1, 1.4, 0.8], vertical_alignment="bottom")
 with low[0]:
     controls.estimator_menu("Credit A", "a", settings.estimator, LOOK.estimator, "The credit in the upper bars.")

@@ -15,11 +15,13 @@ from plotly.subplots import make_subplots
 
 from graft_app.views.text import number, one_line
 from graft_core.constants import SIGN_TOLERANCE
+from graft_core.insight.align import AlignedRow
 from graft_core.insight.palette import BLUE, GREY, VERMILION
 from graft_core.insight.transcript import Course
 from graft_core.rollouts import FloatArray, IntArray
 
-CHOSEN = "rgba(127,127,127,0.22)"
+CHOSEN = "rgba(127,127,127,0.25)"
+SHARED = "rgba(150,90,220,0.12)"
 QUIET = {"displayModeBar": False, "displaylogo": False}
 BRUSH = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage", "autoScale2d", "zoomIn2d", "zoomOut2d", "lasso2d"]}
 GRID = "rgba(127,127,127,0.25)"
@@ -43,36 +45,83 @@ def course_figure(
 ) -> go.Figure:
     """Value as a line over the bars of credit A and B; the bar of a step stands between the moments it joins.
 
-    Every point carries the index of its step as customdata.
+    Every point carries the path position of its step as customdata.
     """
-    figure = make_subplots(rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.07, row_heights=[0.36, 0.32, 0.32])
+    figure = _three_rows()
     t = np.arange(along.steps.size)
-    moments = np.arange(along.value.size) - 0.5
-    owner = np.minimum(np.arange(along.value.size), along.steps.size - 1)
-    figure.add_scatter(
-        x=moments, y=along.value, mode="lines+markers", line={"color": LINE, "width": 2, "shape": "linear"},
-        marker={"size": 5}, customdata=owner, row=1, col=1, hovertemplate=f"{value_word} %{{y:.3f}}<extra></extra>",
-    )
-    said = [escape(one_line(a, 60)) for a in actions]
+    _value_line(figure, along, t, value_word)
     for row, credit, name in ((2, along.credit, names[0]), (3, along.baseline, names[1])):
-        texts = [
-            f"step {s} · {escape(name)} {number(c, 3, sign=True)}<br>{a}"
-            for s, c, a in zip(along.steps, credit, said, strict=True)
-        ]
-        figure.add_bar(
-            x=t, y=credit, marker=sign_marks(credit), customdata=t, row=row, col=1, hovertext=texts, hoverinfo="text",
-            selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}},
-        )
-        figure.update_yaxes(title_text=_short(name), zeroline=True, zerolinecolor=LINE, row=row, col=1)
+        _bars(figure, row, along, t, credit, name, actions)
+    if along.steps.size and not np.array_equal(along.steps, t):
+        every = max(1, along.steps.size // 20)
+        figure.update_xaxes(tickvals=t[::every], ticktext=[str(s) for s in along.steps[::every]], row=3, col=1)
+    return _finish(figure, along.steps.size, chosen, value_word, "step")
+
+
+def aligned_figure(
+    sides: tuple[Course, Course], rows: Sequence[AlignedRow], chosen: int, actions: tuple[Sequence[str], Sequence[str]],
+    name: str, value_word: str,
+) -> go.Figure:
+    """Two rollouts over the rows that align them: both values as lines (the right one dashed), credit A of each as bars.
+
+    Rows in which both stood in the same moment have a violet ground.
+    """
+    figure = _three_rows()
+    at = ([i for i, r in enumerate(rows) if r.left is not None], [i for i, r in enumerate(rows) if r.right is not None])
+    for row, along, places, said in zip((2, 3), sides, at, actions, strict=True):
+        x = np.array(places, dtype=np.int64)
+        _value_line(figure, along, x, value_word, dash="solid" if row == 2 else "dash")
+        _bars(figure, row, along, x, along.credit, name, said, title=along.rollout_id)
+    for first, last in _runs([i for i, r in enumerate(rows) if r.shared]):
+        figure.add_vrect(x0=first - 0.5, x1=last + 0.5, fillcolor=SHARED, line_width=0, layer="below", row="all", col=1)
+    figure = _finish(figure, len(rows), chosen, value_word, "row of the two transcripts")
+    figure.update_xaxes(showticklabels=False)
+    return figure
+
+
+def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last of each run of consecutive numbers."""
+    runs: list[tuple[int, int]] = []
+    for n in numbers:
+        runs[-1:] = [(runs[-1][0], n)] if runs and runs[-1][1] == n - 1 else [*runs[-1:], (n, n)]
+    return runs
+
+
+def _three_rows() -> go.Figure:
+    return make_subplots(rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.07, row_heights=[0.36, 0.32, 0.32])
+
+
+def _value_line(figure: go.Figure, along: Course, x: IntArray, value_word: str, dash: str = "solid") -> None:
+    moments = np.concatenate([x - 0.5, x[-1:] + 0.5])
+    owner = np.concatenate([along.positions, along.positions[-1:]])
+    figure.add_scatter(
+        x=moments, y=along.value, mode="lines+markers", line={"color": LINE, "width": 2, "dash": dash}, marker={"size": 5},
+        customdata=owner, row=1, col=1, hovertemplate=f"{value_word} %{{y:.3f}}<extra></extra>",
+    )
+
+
+def _bars(
+    figure: go.Figure, row: int, along: Course, x: IntArray, credit: FloatArray, name: str, actions: Sequence[str],
+    title: str = "",
+) -> None:
+    texts = [
+        f"step {s} · {escape(name)} {number(c, 3, sign=True)}<br>{escape(one_line(a, 60))}"
+        for s, c, a in zip(along.steps, credit, actions, strict=True)
+    ]
+    figure.add_bar(
+        x=x, y=credit, marker=sign_marks(credit), customdata=along.positions, row=row, col=1, hovertext=texts, hoverinfo="text",
+        selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}},
+    )
+    figure.update_yaxes(title_text=_short(title or name), zeroline=True, zerolinecolor=LINE, row=row, col=1)
+
+
+def _finish(figure: go.Figure, n: int, chosen: int, value_word: str, across: str) -> go.Figure:
     figure.update_yaxes(title_text=_short(value_word.split()[0]), row=1, col=1)
     if value_word.startswith("chance"):
         figure.update_yaxes(range=[-0.05, 1.05], tickvals=[0, 0.5, 1], row=1, col=1)
     figure.add_vrect(x0=chosen - 0.5, x1=chosen + 0.5, fillcolor=CHOSEN, line_width=0, layer="below", row="all", col=1)
-    figure.update_xaxes(showgrid=False, range=[-0.75, max(along.steps.size, 8) - 0.25])
-    figure.update_xaxes(title_text="step", row=3, col=1)
-    if along.steps.size and not np.array_equal(along.steps, t):
-        every = max(1, along.steps.size // 20)
-        figure.update_xaxes(tickvals=t[::every], ticktext=[str(s) for s in along.steps[::every]], row=3, col=1)
+    figure.update_xaxes(showgrid=False, range=[-0.75, max(n, 8) - 0.25])
+    figure.update_xaxes(title_text=across, row=3, col=1)
     figure.update_layout(hovermode="x", hoverdistance=-1)  # a click anywhere over a step is a click on its bar
     return _plain(figure, 330)
 

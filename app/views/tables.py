@@ -7,10 +7,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from graft_app.views.text import one_line, visible
+from graft_app.views.text import one_line
 from graft_core.credit import estimators
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+from graft_core.takeaway.guard import guard
 
 
 def step_name(rollout_id: str, step: int) -> str:
@@ -61,14 +60,6 @@ def column_config(a: str, b: str, value_word: str) -> dict[str, Any]:
         "loop": text(width=96, help="the step leads back to an earlier moment: the drop is the cost of that loop"),
         "beyond luck": text(width=96, help="does the credit stand out when outcomes are dealt at random among the rollouts?"),
     }
-
-
-def guard(value: Any) -> Any:
-    """A cell that a spreadsheet will not take for a formula."""
-    if isinstance(value, str):
-        shown = visible(value)
-        return "'" + shown if shown.startswith(FORMULA) else shown
-    return value
 
 
 def as_csv(rows: list[dict[str, Any]]) -> bytes:

@@ -43,7 +43,7 @@ def graph_menu(
         texts = _with_texts("graph")
         task, name = found.batch.group_ids[group], stem(found.batch.name)
         st.markdown("**Picture** (PNG: the button in the picture)")
-        made = {"title": task, "texts": texts}
+        made: Any = {"title": task, "texts": texts}
         with st.container(horizontal=True):
             _button("SVG", file_name(name, task, ending="svg"), partial(graph_svg, structure, painted, **made))
             _button("HTML", file_name(name, task, ending="html"), partial(graph_html, structure, painted, **made))

@@ -7,14 +7,10 @@ import unicodedata
 
 import streamlit as st
 
-HIDDEN = re.compile("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
+from graft_core.takeaway.guard import visible
+
 MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~$:&^=@\"'])")
 DASH = "–"
-
-
-def visible(text: str) -> str:
-    """The text with control and direction marks shown as a replacement sign, so that nothing hides in it."""
-    return HIDDEN.sub("\ufffd", text)
 
 
 def one_line(text: str, limit: int = 120) -> str:

@@ -1,4 +1,4 @@
-"""The documentation page of the estimators, built from the registry: `python -m graft_core.credit._page > docs/estimators.md`."""
+"""The documentation page of the estimators, from the registry: `python -m graft_core.credit._page > docs/estimators.md`."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def page() -> str:
     known = estimators()
     head = [
         "# Estimators", "",
-        "One float per step. Built from the registry by `python -m graft_core.credit._page`; the command line's flags and the",
-        "app's controls come from the same place. On the command line: `graft credit FILE --estimator NAME --OPTION VALUE`.", "",
+        "One float per step. Built from the registry by `python -m graft_core.credit._page`; the command line's flags and",
+        "the app's controls come from the same place. On the command line: `graft credit FILE --estimator NAME --OPTION VALUE`.", "",
         "| name | what it does | source |", "|---|---|---|",
         *(f"| `{m.name}` | {m.meaning} | {m.source} |" for m in known.values()), "",
     ]

@@ -90,9 +90,10 @@ def make_card(
 
     files: what the batch was read from (`LoadReport.files`); path: the directory, where one was loaded; group_by: how it
     was loaded (a success rule is known to the batch itself). redact: texts to hide wherever they stand, or "all" (the same
-    as redact_all): every text of the data, names of tasks and rollouts too; file names only lose texts that are named. chance: what `insight.chance` found under the
-    same settings, where the findings do not hold it. made: the date, today if not given. Raises IndexError for a position
-    outside the batch, `UsageError` for an empty text to redact or no files, OSError where a file cannot be read.
+    as redact_all): every text of the data, names of tasks and rollouts too; file names only lose texts that are named.
+    chance: what `insight.chance` found under the same settings, where the findings do not hold it. made: the date, today
+    if not given. Raises IndexError for a position outside the batch, `UsageError` for an empty text to redact or no files,
+    OSError where a file cannot be read.
     """
     batch = findings.batch
     if not 0 <= position < batch.n_steps:

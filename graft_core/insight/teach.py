@@ -10,7 +10,7 @@ import numpy as np
 
 from graft_core.constants import RANGE_ABSOLUTE, RANGE_RELATIVE
 from graft_core.graph import TrajectoryGraph
-from graft_core.insight.measures import distinct_per
+from graft_core.insight.merges import distinct_per
 from graft_core.rollouts import BoolArray, FloatArray, IntArray, RolloutBatch
 
 CAUSES: Final = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -53,15 +54,15 @@ def write_freely(policy: LMPolicy, situations: Sequence[Situation], luck: Floats
     written: list[list[int]] = [[] for _ in prompts]
     total, done = np.zeros(len(prompts)), np.zeros(len(prompts), bool)
     cache: Any = None
+    word = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"  # renamed in 5.24
     fed = ids
     with torch.inference_mode():
         for turn in range(options.max_new_tokens):
             position = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -fed.shape[1] :]
             made = model(
-                input_ids=fed, attention_mask=mask, position_ids=position, past_key_values=cache, use_cache=True,
-                logits_to_keep=1,
-            )  # fmt: skip
-            cache = made.past_key_values
+                input_ids=fed, attention_mask=mask, position_ids=position, use_cache=True, logits_to_keep=1, **{word: cache}
+            )
+            cache = made[word]
             logp = torch.log_softmax(made.logits[:, -1].float() / options.temperature, dim=-1).double()
             edges = logp.exp().cumsum(dim=-1)
             point = torch.from_numpy(draws[:, turn]).to(device)[:, None] * edges[:, -1:]

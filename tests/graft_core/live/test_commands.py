@@ -1,0 +1,75 @@
+"""`graft live` and `graft probe` as a person calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graft_core.cli import main
+
+LIVE = ["live", "--env", "key-door", "--updates", "2", "--seeds", "2", "--group-size", "4", "--turns", "20", "--evaluate", "4"]
+
+
+def test_live_prints_a_table_and_leaves_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*LIVE, "--graph-key", "no-key", "-o", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr()
+    assert "key-door, tabular policy, 1 x 4 rollouts of at most 20 turns, 2 updates, step size 3" in said.out
+    assert [line.split()[0] for line in said.out.splitlines()[2:5]] == ["graft_td", "path_gae", "grpo"]
+    assert "seed 1 grpo: update 2/2" in said.err
+    assert main(["inspect", str(tmp_path / "run" / "graft_td" / "seed-0"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rollouts"] == 8
+
+
+def test_live_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*LIVE, "--json", "--estimator", "path_gae", "--lam", "0.5", "--loss", "step", "--step-size", "2"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["rows"][0]["seeds"] == 2
+    assert found["settings"]["estimators"]["path_gae"]["lam"] == 0.5
+    assert found["settings"]["update"]["step_size"] == 2.0
+    assert found["settings"]["loss"] == "step"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["--env", "frozen-lak"], 2, "unknown environment 'frozen-lak'"),
+        (["--estimator", "gepo"], 2, "unknown estimator 'gepo'"),
+        (["--seeds", "0"], 2, "--seeds '0': expected at least one seed"),
+        (["--seeds", "1,1"], 2, "none twice"),
+        (["--seeds", "many"], 2, "--seeds 'many'"),
+        (["--graph-key", "nonsense"], 2, "graph key 'nonsense'"),
+        (["--policy", "./nowhere/model"], 1, "no such folder"),
+        (["--record", "some"], 2, "record: 'some'"),
+        (["--loss", "mean"], 2, "loss: 'mean'"),
+        (["--estimator", "grpo", "--lam", "0.5"], 2, "--lam: none of the estimators named has it"),
+    ],
+)
+def test_wrong_words_are_one_sentence(
+    arguments: list[str], status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*LIVE, *arguments]) == status
+    error = capsys.readouterr().err
+    assert said in error
+    assert "Traceback" not in error
+
+
+def test_probe_check_export_and_import(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sample = str(root / "sample_data" / "household.jsonl")
+    step = ["--step", "cool glass/r7/10", "--tries", "8"]
+    assert main(["probe", "check", sample, "--env", "household", *step, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["policy"] == "counts"
+    assert found["checks"][0]["taken"]["tries"] == 8
+    assert found["by_certainty"][0]["checks"] == 1
+    assert main(["probe", "export", sample, *step, "-o", str(tmp_path / "p.jsonl")]) == 0
+    probe = json.loads((tmp_path / "p.jsonl").read_text())
+    lines = [{"probe_id": probe["probe_id"], "action": a, "outcome": o} for a, o in ((None, 0), (probe["action"], 1))]
+    (tmp_path / "o.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    capsys.readouterr()
+    assert main(["probe", "import", str(tmp_path / "p.jsonl"), str(tmp_path / "o.jsonl")]) == 0
+    assert "cool glass/r7/10" in capsys.readouterr().out
+    assert main(["probe", "check", sample, "--env", "household", "--step", "x/y/1"]) == 2
+    assert "GROUP/ROLLOUT/STEP" in capsys.readouterr().err
+    assert main(["probe", "check", sample, "--env", "key-door", *step]) == 1
