@@ -33,7 +33,8 @@ def page() -> str:
     head = [
         "# Estimators", "",
         "One float per step. Built from the registry by `python -m graft_core.credit._page`; the command line's flags and",
-        "the app's controls come from the same place. On the command line: `graft credit FILE --estimator NAME --OPTION VALUE`.", "",
+        "the app's controls come from the same place. On the command line:",
+        "`graft credit FILE --estimator NAME --OPTION VALUE`.", "",
         "| name | what it does | source |", "|---|---|---|",
         *(f"| `{m.name}` | {m.meaning} | {m.source} |" for m in known.values()), "",
     ]
