@@ -62,12 +62,14 @@ def browser() -> None:
         st.error(opening.said(error))
         place = paths.inside(root, "")
         below, files = [], []
-    with st.container(horizontal=True, gap="small"):
-        for number, folder in folders.items():
-            st.button(
-                literal(root_name(number, folder), 40), key=f"root_{number}", on_click=go, args=(number, ""),
-                type="secondary" if number == root else "tertiary", icon=":material/home_storage:",
-            )
+    if len(folders) > 1:
+        chosen = st.selectbox(
+            "Folder", list(folders), index=list(folders).index(root), format_func=lambda n: root_name(n, folders[n]),
+            key=f"root {root}", label_visibility="collapsed",
+        )
+        if chosen != root:
+            go(chosen, "")
+            st.rerun()
     with st.container(height=HEIGHT, gap=None):
         if place.relative:
             up = place.relative.rpartition("/")[0]
@@ -209,7 +211,7 @@ def _report_title(report: LoadReport) -> str:
     return f"Report: {', '.join(said) or 'nothing to remark'}"
 
 
-left, right = st.columns([1, 1.9], gap="large")
+left, right = st.columns([1, 2.2], gap="medium")
 with left:
     st.markdown("#### Open my rollouts")
     browser()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 from plotly.graph_objects import Figure
 
@@ -172,6 +173,24 @@ def picture(figure: Figure) -> None:
     st.plotly_chart(figure, key=FIGURE, on_select=clicked, selection_mode="points", config=QUIET, alt=what)
 
 
+def twin() -> None:
+    """The figure as a table."""
+    with st.expander("The same as a table", on_change="rerun", key="course_twin") as box:
+        if not box.open:
+            return
+        short = opened.value_word.split()[0]
+        frame = pd.DataFrame(
+            {
+                "step": along.steps, "what the agent did": [one_line(a) for a in done(along)],
+                f"{short} before": along.value[:-1], f"{short} after": along.value[1:],
+                names[0]: along.credit, names[1]: along.baseline,
+            }
+        )
+        value, credit = st.column_config.NumberColumn(format="%.3f"), st.column_config.NumberColumn(format="%+.3f")
+        formats = {f"{short} {when}": value for when in ("before", "after")} | dict.fromkeys(names, credit)
+        st.dataframe(frame, hide_index=True, alt=f"steps of {one_line(along.rollout_id, 30)}", column_config=formats)
+
+
 def part(n: int, at: int, what: str) -> range:
     """Which of n rows are shown: those around the chosen one, or, asked for everything, pages of the whole."""
     if n <= FEW:
@@ -185,7 +204,7 @@ def part(n: int, at: int, what: str) -> range:
         turned = st.pagination(pages, default=at // MANY + 1, key=f"page {what} {at}") if pages > 1 else 1
         shown = range((turned - 1) * MANY, min(turned * MANY, n))
     else:
-        first = max(0, min(at - 1, n - FEW))
+        first = max(0, at - 1)
         shown = range(first, min(first + FEW, n))
     left.caption(f"{shown.start + 1} to {shown.stop} of {n:,}")
     return shown
@@ -256,10 +275,11 @@ else:
     )
     shared, same = sum(r.shared for r in rows), sum(r.same_action for r in rows)
     st.markdown(
-        f"**{literal(along.rollout_id, 30)}** and **{literal(other.rollout_id, 30)}** share {count(shared, 'moment')}, and take "
-        f"the same action in {same} of them."
+        f"**{literal(along.rollout_id, 30)}** and **{literal(other.rollout_id, 30)}** share {count(shared, 'moment')}, and "
+        f"take the same action in {same} of them."
     )
     aligned(found, rows, part(len(rows), place, f"{row} {beside}"), names, int(along.positions[at]), go)
+twin()
 low = st.columns([1, 1, 1.4, 0.8], vertical_alignment="bottom")
 with low[0]:
     controls.estimator_menu("Credit A", "a", settings.estimator, LOOK.estimator, "The credit in the upper bars.")

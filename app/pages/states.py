@@ -13,7 +13,7 @@ from graft_app import cache, controls, urlstate
 from graft_app.views import header, merges
 from graft_app.views.text import count, literal
 from graft_core.errors import GraftError
-from graft_core.insight.suspect import Suspects, node_sentence, pair, sentence, summary
+from graft_core.insight.suspect import MEMORY, POWER, Suspects, node_sentence, pair, sentence, summary
 from graft_core.settings import LOOK, Settings
 from graft_core.states import join_rules, split_rules
 from graft_core.states.edit_file import Edit, Edits, names_at, plain_rules, read_edits, write_edits
@@ -115,10 +115,30 @@ def doubtful(settings: Settings) -> None:
         icon = ":material/warning:" if said.alarm else ":material/help:" if said.nodes else None
         with st.expander(f"{task}: {_headline(said.word)}", icon=icon, expanded=said.alarm):
             st.markdown(literal(sentence(found, said.group), 1000))
+            if said.alarm:
+                st.caption(literal(MEMORY, 600))
             if said.rule:
                 _offer(settings, said.rule, said.effects)
             for node in said.nodes[:5]:
                 _suspect(found, node)
+
+
+def power() -> None:
+    """What the tests find at each group size, measured on known worlds."""
+    with st.expander("What do these tests find, and what do they miss?"):
+        st.dataframe(
+            pd.DataFrame(
+                [
+                    {
+                        "rollouts per task": p.rollouts, "hidden key: alarm": p.alarms, "its moments found": p.merges,
+                        "larger world": p.merges_larger, "one “Nothing happens.” found": p.no_op, "alarm without cause": p.wrong,
+                    }
+                    for p in POWER
+                ]
+            ),
+            hide_index=True, alt="power of the tests",
+        )
+        st.caption("Percent of groups or moments in known worlds (docs/log.md). No alarm never means clean.")
 
 
 def _headline(word: str) -> str:
@@ -226,4 +246,5 @@ with table.sentences():
     merges.show(found.graph)
     by_hand(settings)
     doubtful(settings)
+    power()
     st.caption(count(found.graph.n_ordinary, "moment") + " under the chosen rule.")

@@ -154,7 +154,8 @@ def scatter_figure(
         x=a, y=b, mode="markers", customdata=np.stack([np.arange(a.size), count], axis=1),
         marker={
             "size": 5 + 3 * np.sqrt(np.minimum(count, 100)), "color": [_COLOURS[k] for k in kinds],
-            "symbol": [_SYMBOLS[k] for k in kinds], "opacity": 0.9, "line": {"width": 0.5, "color": "rgba(127,127,127,0.6)"},
+            "symbol": [_SYMBOLS[k] for k in kinds], "opacity": 0.9,
+            "line": {"width": np.where(np.array(kinds) == "zero", 1.5, 0.5)},
         },
         hovertemplate=f"{left} %{{x:+.3f}}<br>{right} %{{y:+.3f}}<br>%{{customdata[1]}} steps<extra></extra>",
         selected={"marker": {"opacity": 0.9}}, unselected={"marker": {"opacity": 0.9}},

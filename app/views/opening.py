@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import streamlit as st
 
 from graft_app import paths
@@ -182,9 +183,12 @@ def grouping(ways: Sequence[Candidate], now: str | None, assumed: bool, key: str
 
 
 def value_names(batch: RolloutBatch) -> list[str]:
-    """Values that a success rule can ask for: the outcome, the steps, and numbers or flags in the rollouts' metadata."""
+    """Values that a success rule can ask for: the outcome, the steps, and numbers or flags in the metadata of rollouts and
+    of their first steps."""
     names = {"outcome": None, "steps": None}
-    for text in batch.rollouts.column("metadata").slice(0, LOOKED_AT).to_pylist():
+    first = batch.order[batch.offsets[:-1][batch.lengths > 0]][:LOOKED_AT]
+    of_steps = batch.steps.column("metadata").take(pa.array(first))
+    for text in [*batch.rollouts.column("metadata").slice(0, LOOKED_AT).to_pylist(), *of_steps.to_pylist()]:
         value = json.loads(text) if text else {}
         for key, inside in value.items() if isinstance(value, dict) else ():
             if isinstance(inside, (int, float)):

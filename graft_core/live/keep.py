@@ -75,7 +75,7 @@ def load_checkpoint(folder: Path) -> Checkpoint | None:
     if not path.is_file():
         return None
     try:
-        with np.load(path, allow_pickle=False) as kept:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as kept:
             words = orjson.loads(kept[WORDS].tobytes())
             arrays = {name: kept[name] for name in kept.files if name != WORDS}
         return Checkpoint(int(words["update"]), arrays, words)

@@ -38,9 +38,9 @@ def one_line(text: str, length: int = CELL) -> str:
 
 
 def add(parent: ET.Element, tag: str, text: str = "", **attributes: str) -> ET.Element:
-    """A new element with a text."""
+    """A new element with a text, in which nothing hides."""
     made = ET.SubElement(parent, tag, {name.rstrip("_"): value for name, value in attributes.items()})
-    made.text = text or None
+    made.text = visible(text) or None
     return made
 
 

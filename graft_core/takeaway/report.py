@@ -55,17 +55,21 @@ def _groups_with_findings(found: Findings) -> list[int]:
     return list(groups)[:PICTURES]
 
 
+def _count(n: int, one: str) -> str:
+    return f"{n:,} {one}" + ("" if n == 1 else "s")
+
+
 def _counts(body: ET.Element, found: Findings) -> None:
     facts, known = found.summary, estimators()
     add(
         body, "p",
-        f"{facts['groups']:,} tasks, {facts['rollouts']:,} rollouts: {facts['successes']:,} succeeded, "
-        f"{facts['failures']:,} failed, {facts['unknown']:,} of unknown outcome; {facts['steps']:,} steps.",
+        f"{_count(facts['groups'], 'task')}, {_count(facts['rollouts'], 'rollout')}: {facts['successes']:,} succeeded, "
+        f"{facts['failures']:,} failed, {facts['unknown']:,} of unknown outcome; {_count(facts['steps'], 'step')}.",
     )  # fmt: skip
     add(
         body, "p",
-        f"{facts['good_steps']:,} good steps in failed rollouts, {facts['good_steps_3_rollouts']:,} of them at moments seen by "
-        f"3 or more rollouts, of {facts['failed_steps']:,} steps there. A step is good when its credit under "
+        f"{_count(facts['good_steps'], 'good step')} in failed rollouts, {facts['good_steps_3_rollouts']:,} at moments seen by "
+        f"3 or more rollouts, of {_count(facts['failed_steps'], 'step')} there. A step is good when its credit under "
         f"{known[found.settings.estimator].title}, not normalised, is above 0.",
     )  # fmt: skip
     if found.chance is not None:
@@ -97,7 +101,8 @@ def _steps(
     ]  # fmt: skip
     stands = sum(row["count"] for row in merged)
     note = "" if stands == positions.size else f", the first of {positions.size:,}"
-    table(body, heads, lines, f"{len(lines):,} rows for {stands:,} steps{note}: equal moment and action are one row")
+    caption = f"{_count(len(lines), 'row')} for {_count(stands, 'step')}{note}: equal moment and action are one row"
+    table(body, heads, lines, caption)
 
 
 def _picture(body: ET.Element, found: Findings, group: int, texts: bool) -> None:
@@ -108,7 +113,7 @@ def _picture(body: ET.Element, found: Findings, group: int, texts: bool) -> None
     here = batch.group == group
     add(body, "h2", f"Task {batch.group_ids[group]}")
     ended = f"{int((batch.success[here] == 1).sum())} succeeded, {int((batch.success[here] == 0).sum())} failed"
-    add(body, "p", f"{int(here.sum())} rollouts: {ended}.")
+    add(body, "p", f"{_count(int(here.sum()), 'rollout')}: {ended}.")
     add(body, "div", class_="scroll").append(graph_element(structure, painted, title=batch.group_ids[group], texts=texts))
 
 

@@ -26,7 +26,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
         test = AppTest.from_file(str(server.MAIN), default_timeout=60)
         for name, word in address.items():
             test.query_params[name] = word
-        test.run()
         test.switch_page("pages/rollouts.py").run()
         assert not test.exception, test.exception
         return test
@@ -137,6 +136,9 @@ def test_a_long_transcript_is_cut_around_the_chosen_step_and_shown_whole_on_dema
     test.toggle(key="url_whole").set_value(True).run()
     assert test.query_params["whole"] == "1"
     assert steps_shown(test) == [f"Step {i}" for i in range(40)]
+    last = opened(path, at="59")
+    assert steps_shown(last) == ["Step 58", "Step 59"]
+    assert "The end: succeeded" in words(last)
 
 
 def test_long_texts_tool_calls_and_pictures(opened: Open, tmp_path: Path) -> None:
@@ -181,7 +183,7 @@ def test_odd_batches_give_a_sensible_page(opened: Open, tmp_path: Path, case: st
 )
 def test_a_wrong_word_in_the_address_is_a_message(opened: Open, vectors: Path, address: dict[str, str], says: str) -> None:
     test = opened(vectors / "hand.jsonl", **address)
-    assert says in test.warning[0].value
+    assert says in test.warning[0].value.replace("\\", "")
     assert steps_shown(test)
 
 

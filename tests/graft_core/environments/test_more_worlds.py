@@ -125,5 +125,5 @@ def test_slipping_shares_out_the_chances() -> None:
 
 @pytest.mark.parametrize("options", [{"height": 1}, {"width": 2}, {"slip": 1.5}])
 def test_a_cliff_that_cannot_be_is_refused(options: dict[str, float]) -> None:
-    with pytest.raises(UsageError, match="cliff: .* is not allowed"):
+    with pytest.raises(UsageError, match=r"cliff: .* is not allowed"):
         make_world("cliff", **options)

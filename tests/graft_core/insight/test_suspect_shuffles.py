@@ -78,7 +78,7 @@ def test_shuffles_are_uniform_among_all_groups_with_the_same_counts() -> None:
     graph = graph_of("A:x B:x A:x C:x", "B:x C:x A:x", "A:x C:x C:x")
     walks = walks_of(graph, 0)
     possible = all_circuits(walks)
-    assert 20 < len(possible) < 400
+    assert 20 < len(possible) < 600
     draws = 100 * len(possible)
     seen = Counter(circuit(walks, seed) for seed in range(draws))
     assert set(seen) == possible
@@ -158,6 +158,29 @@ def test_next_nodes_are_dealt_within_the_action_only() -> None:
         at = [graph.batch.text(int(graph.node_text[k])) for k in walks.keys.tolist()].index("U")
         p = node_tests(walks, False, 3).next[at]
         assert p == pytest.approx(expected, abs=0.003, nan_ok=True)
+
+
+def test_the_next_node_test_is_the_permutation_test_within_actions() -> None:
+    """Against all ways of dealing next nodes within each action, with squared correlations from numpy."""
+    starts, before, after = [0, 5, 8], [0, 0, 0, 1, 1, 0, 1, 1], [0, 0, 1, 1, 1, 2, 1, 2]
+
+    def statistic(went: list[int]) -> float:
+        def centred(values: list[int], code: int) -> np.ndarray:
+            x = (np.array(values) == code).astype(float)
+            return np.concatenate([x[a:b] - x[a:b].mean() for a, b in itertools.pairwise(starts)])
+
+        return sum(
+            (x @ y) ** 2 / ((x @ x) * (y @ y))
+            for x in (centred(before, i) for i in range(2))
+            for y in (centred(went, j) for j in range(3))
+        )
+
+    ways = [[*a, *b] for a in itertools.permutations(after[:5]) for b in itertools.permutations(after[5:])]
+    exact = np.mean([statistic(way) >= statistic(after) - 1e-9 for way in ways])
+    assert 0.05 < exact < 0.5
+    given = [np.array(x, np.int64) for x in (starts, before, after)]
+    p = node_kernels.next_test(*given, 2, 3, np.array([20000], np.int64), state(3))
+    assert p == pytest.approx(exact, abs=0.015)
 
 
 # -- chance keeps its promise --------------------------------------------------------------------------------

@@ -20,8 +20,7 @@ from graft_core.live.lm import LMOptions, LMPolicy, clipped_loss  # noqa: E402
 from graft_core.live.models import CARD, choose_device, load_policy, plain_words, tiny_model, word_tokenizer  # noqa: E402
 from graft_core.live.policy import Lesson, Situation, UpdateOptions  # noqa: E402
 from graft_core.live.sampler import Plan, sample  # noqa: E402
-from graft_core.live.trainer import TrainOptions, learn  # noqa: E402
-from graft_core.live.weights import update_shares  # noqa: E402
+from graft_core.live.weights import loss_weights, token_counts, update_shares  # noqa: E402
 
 WORDS = ["you see a red door", "open door", "walk", "open", "look around here"]
 DOOR = Situation("you see a door", "s1", ("open door", "walk", "look around here"))
@@ -93,18 +92,19 @@ def test_the_losss_derivative_is_the_pull_that_is_reported() -> None:
 
 
 def test_shares_are_the_trainers_own_weights_with_tokens() -> None:
-    game = make_game("household:task=throw away letter")
-    policy_words = word_tokenizer(["placeholder"])
-    policy = LMPolicy(tiny_model(policy_words, 0, hidden=16).eval(), policy_words, "cpu", LMOptions(), plain_words, "w")
-    found = sample(game, policy, Plan(groups=1, group_size=12, turns=25))
-    assert 0 < found.success < 1
-    tokens = {len(c.tokens) for c in found.choices}
-    assert len(tokens) > 1  # "look" and "go to kitchen"
+    words = word_tokenizer(["placeholder"])
+    policy = LMPolicy(tiny_model(words, 0, hidden=16).eval(), words, "cpu", LMOptions(), plain_words, "w")
+    found = sample(make_game("household:task=swap"), policy, Plan(groups=1, group_size=6, turns=6))
+    assert len({len(c.tokens) for c in found.choices}) > 1  # "look" and "go to kitchen"
+    credit = np.random.default_rng(0).normal(size=found.n_steps)
     for loss in ("token", "sequence", "step"):
-        learned = learn(policy, found, TrainOptions("grpo", loss=loss, scale="none", update=UpdateOptions(0.0, 1)))
-        credit = np.where(np.isfinite(learned.credit), learned.credit, 0.0)
+        weight = loss_weights(token_counts(found.batch), found.batch.step_rollout_rows, loss)
+        report = policy.improve(Lesson(found.situations, found.choices, credit, weight), UpdateOptions(0.0, 1))
         shares = update_shares(found.batch, credit, loss, "none")
-        assert np.abs(shares.pull - learned.report.pull).max() < 1e-6
+        assert np.abs(shares.pull - report.pull).max() < 1e-6
+        assert shares.pull == pytest.approx(weight * credit)
+        long = np.array([len(c.tokens) for c in found.choices])
+        assert (loss == "step") == (weight[long == 1][0] == weight[long == 3][0])
 
 
 def test_an_update_makes_good_actions_likelier_and_kl_holds_it_back() -> None:

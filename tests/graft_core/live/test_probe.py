@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 import graft_core as gc
+from graft_core.environments.household import household
 from graft_core.environments.policies import scripted_policy
 from graft_core.environments.tables import compile_world
-from graft_core.environments.household import household
 from graft_core.errors import InputError, UsageError
 from graft_core.fidelity.truth import finite_values
 from graft_core.live.behaviour import continuing_policy, counted_policy, scripted
@@ -144,7 +144,7 @@ def test_policies_by_name(home: gc.RolloutBatch) -> None:
     assert continuing_policy("uniform", game, restorer, PolicyOptions()).name == "tabular"
     with pytest.raises(UsageError, match="expected scripted:SKILL"):
         continuing_policy("scripted:much", game, restorer, PolicyOptions())
-    with pytest.raises(UsageError, match="skill 2.0 is not allowed"):
+    with pytest.raises(UsageError, match=r"skill 2\.0 is not allowed"):
         continuing_policy("scripted:2", game, restorer, PolicyOptions())
 
 

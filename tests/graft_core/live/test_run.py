@@ -151,7 +151,8 @@ def test_settings_that_make_no_sense_are_refused(field: str) -> None:
 
 COMMAND = [
     sys.executable, "-m", "graft_core.cli", "live", "--env", "key-door", "--graph-key", "no-key", "--updates", "12",
-    "--seeds", "2", "--group-size", "8", "--estimator", "graft_td", "--estimator", "path_gae", "--record", "all", "--evaluate", "8", "-o",
+    "--seeds", "2", "--group-size", "8", "--estimator", "graft_td", "--estimator", "path_gae", "--record", "all",
+    "--evaluate", "8", "-o",
 ]  # fmt: skip
 
 

@@ -64,18 +64,19 @@ assert len(TEXTS) == len(set(TEXTS)) == 50
 
 
 def rows() -> list[dict[str, object]]:
-    """Two tasks of fifty texts each, as observations, actions, replies, tasks and rollouts; one of two succeeds."""
+    """Two tasks with three rollouts each through fifty texts: as observations, actions, replies, tasks and rollouts.
+
+    One rollout succeeds, one fails at the end, one is lost at the tenth step; so there are good steps in failures.
+    """
     made: list[dict[str, object]] = []
     for task in (TEXTS[0], TEXTS[9]):
-        for rollout, outcome in ((f"good {TEXTS[1]}", 1.0), (f"=bad {TEXTS[10]}", 0.0)):
-            for step, text in enumerate(TEXTS):
-                last = step == len(TEXTS) - 1
+        for rollout, outcome, length in ((f"good {TEXTS[1]}", 1.0, 50), (f"=bad {TEXTS[10]}", 0.0, 50), ("+early", 0.0, 10)):
+            for step, text in enumerate(TEXTS[:length]):
+                ends = {"next_observation": TEXTS[20 + int(outcome)]} if step == length - 1 else {}
                 made.append(
                     {
                         "group_id": task, "rollout_id": rollout, "step": step, "observation": text,
-                        "action": TEXTS[(step + 7) % 50] if outcome else TEXTS[(step + 8) % 50],
-                        "action_text": TEXTS[(step + 13) % 50], "outcome": outcome,
-                        **({"next_observation": TEXTS[20]} if last else {}),
+                        "action": TEXTS[(step + 7) % 50], "action_text": TEXTS[(step + 13) % 50], "outcome": outcome, **ends,
                     }
                 )  # fmt: skip
     return made
