@@ -21,7 +21,8 @@ from graft_core.settings import Settings
 OPENED = "opened_entries"
 UPLOADED = "uploaded_entries"
 MOST_OPENED = 20
-SPINNER_FROM = 2_000_000  # bytes
+PROGRESS_FROM = 2_000_000  # bytes
+OF_A_FILE = ("task", "sel", "at", "rollout", "beside", "box")  # words of the address that mean nothing for another file
 
 
 @dataclass(frozen=True)
@@ -109,11 +110,11 @@ def put_on_menu(entry: Entry) -> int:
 
 
 def read(path: str, on_disk: cache.Stamp, group_by: str | None, success_when: str | None) -> tuple[RolloutBatch, LoadReport]:
-    """A batch from the cache or from disk; how large the file is and how long it has taken is on screen meanwhile."""
-    size = sum(size for _, _, size in on_disk)
-    if size >= SPINNER_FROM:
-        with st.spinner(f"Reading {opening.size_words(size)} …", show_time=True):
-            cache.read_once(path, on_disk)
+    """A batch from the cache or from disk; of a large one it is on screen meanwhile how far it was read."""
+    if sum(size for _, _, size in on_disk) >= PROGRESS_FROM:
+        place = st.empty()
+        cache.read_once(path, on_disk, opening.Progress(place))
+        place.empty()
     return cache.batch_of(path, on_disk, group_by, success_when)
 
 
@@ -146,7 +147,7 @@ def picker(index: int) -> None:
     bound = urlstate.bind("file", index, 0, lambda i: known[i].word)
 
     def another() -> None:
-        for name in ("task", "sel", "at", "group_by", "success_when"):
+        for name in (*OF_A_FILE, "group_by", "success_when", "look"):
             urlstate.write(name, None)
         bound["on_change"]()
 
@@ -181,7 +182,7 @@ def group_menu(opened: Opened) -> None:
         if now:
             st.button("Take the grouping back", on_click=lambda: urlstate.write("group_by", None))
     if chosen != now:
-        for name in ("task", "sel", "at"):
+        for name in OF_A_FILE:
             urlstate.write(name, None)
         urlstate.write("group_by", chosen)
         st.rerun()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from threading import Lock
+from typing import Any, Generic, Literal, TypeVar
 
 import streamlit as st
 
@@ -29,6 +30,7 @@ from graft_core.rollouts import FloatArray, LoadReport, RolloutBatch
 from graft_core.settings import Settings
 
 NOTES = ".graft-notes.json"  # written by the app itself beside the data
+T = TypeVar("T")
 Stamp = tuple[tuple[str, int, int], ...]
 
 
@@ -39,11 +41,32 @@ def stamp(path: str) -> Stamp:
     return tuple((str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in files if p.exists())
 
 
+@dataclass
+class _Slot(Generic[T]):
+    """Where a result is kept that shows its progress while it is made; the lock lets a second visitor wait for it.
+
+    Streamlit draws again what a cached function drew, which fails for a bar that stands elsewhere; so the slot is cached
+    and the function that fills it is not.
+    """
+
+    lock: Lock
+    value: T | None = None
+
+
 @st.cache_resource(max_entries=3, show_spinner=False)
-def read_once(path: str, on_disk: Stamp) -> tuple[RolloutBatch, LoadReport]:
+def _slot(path: str, on_disk: Stamp) -> _Slot[tuple[RolloutBatch, LoadReport]]:
+    return _Slot(Lock())
+
+
+def read_once(
+    path: str, on_disk: Stamp, progress: Callable[[int, int], None] | None = None
+) -> tuple[RolloutBatch, LoadReport]:
     """The batch as the file itself says, before any grouping or success rule is chosen."""
-    batch, report = load(path, report=True)
-    return batch, report
+    slot = _slot(path, on_disk)
+    with slot.lock:
+        if slot.value is None:
+            slot.value = load(path, report=True, progress=progress)
+        return slot.value
 
 
 @st.cache_resource(max_entries=6, show_spinner="Reading the rollouts ...")
@@ -69,6 +92,12 @@ def findings_of(path: str, on_disk: Stamp, group_by: str | None, success_when: s
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
+def _chance_slot(
+    path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings
+) -> _Slot[Findings]:
+    return _Slot(Lock())
+
+
 def chance_of(
     path: str,
     on_disk: Stamp,
@@ -78,7 +107,12 @@ def chance_of(
     _progress: Callable[[int, int], None] | None = None,
 ) -> Findings:
     """The same with chance; an estimator other than graph TD runs once for each of 200 shuffles."""
-    return with_chance(findings_of(path, on_disk, group_by, success_when, settings), progress=_progress)
+    source = path, on_disk, group_by, success_when, settings
+    slot = _chance_slot(*source)
+    with slot.lock:
+        if slot.value is None:
+            slot.value = with_chance(findings_of(*source), progress=_progress)
+        return slot.value
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)

@@ -23,6 +23,7 @@ PAGES = {
         st.Page("pages/compare.py", title="Compare", url_path="compare"),
         st.Page("pages/rollouts.py", title="Rollouts", url_path="rollouts"),
         st.Page("pages/states.py", title="States", url_path="states"),
+        st.Page("pages/live.py", title="Live", url_path="live"),
         st.Page("pages/open.py", title="Open", url_path="open"),
     ],
 }

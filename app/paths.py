@@ -37,6 +37,7 @@ MISSING = "there is no such file or folder under the folders that the app was st
 HIDDEN = "hidden files and folders are not opened here"
 NO_FILE = "this is neither a file nor a folder (a device, a pipe or a socket)"
 _WORD = re.compile(r"r(\d{1,4}):(.*)\Z", re.ASCII | re.DOTALL)
+_ODD = re.compile("[\u0000-\u001f\u007f\ud800-\udfff]")  # control characters, and bytes that are no text
 _DRIVE = re.compile(r"[A-Za-z]:")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -110,7 +111,7 @@ def inside(root: int, relative: str) -> Place:
 def _refuse_odd(relative: str) -> None:
     """Refuse by its text alone what cannot be a plain path under a folder."""
     parts = re.split(r"[/\\]", relative)
-    if len(relative) > LONGEST_PATH or any(ord(sign) < 32 or ord(sign) == 127 for sign in relative):
+    if len(relative) > LONGEST_PATH or _ODD.search(relative):
         raise InputError(MISSING)
     if ".." in parts or relative.startswith(("/", "\\")) or _DRIVE.match(relative):
         raise InputError(OUTSIDE)

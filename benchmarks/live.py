@@ -1,11 +1,13 @@
 """What Live does here: speed of the tiny model, the hidden-key case, and how often a certain finding is confirmed.
 
-    python benchmarks/live.py [tiny] [hidden] [probe]        # all three by default; about five minutes
+    python benchmarks/live.py [tiny] [hidden] [probe] [cuda]        # all by default; about five minutes
 
 tiny: FrozenLake 8x8 from the shipped checkpoint, 16 rollouts of at most 100 turns per update, path GAE, step size 0.002, two
-epochs. hidden: `graft live --env key-door --graph-key no-key` with its defaults. probe: good steps of failed household rollouts
-that are marked beyond luck, by stated certainty: 64 continuations by the policy that made them, from the step and
-from the policy's own choice. Seeds are 0, 1, 2, ... throughout and were fixed before anything was looked at.
+epochs. hidden: `graft live --env key-door --graph-key no-key` with its defaults. probe: good steps of failed household
+rollouts that are marked beyond luck, by stated certainty: 64 continuations by the policy that made them, from the step and
+from the policy's own choice; "truly good" counts those whose exact advantage is above 0. cuda: a model of half a billion
+random weights scores the actions of 16 x 8 household rollouts (speed only). Seeds are 0, 1, 2, ... throughout and were fixed
+before anything was looked at.
 """
 
 from __future__ import annotations
@@ -19,7 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from graft_core.environments import make_world
 from graft_core.environments.household_tasks import TASKS
+from graft_core.environments.policies import scripted_policy
+from graft_core.environments.tables import Table, compile_world
+from graft_core.fidelity.truth import FiniteTruth, finite_values
 from graft_core.insight import findings
 from graft_core.live.behaviour import scripted
 from graft_core.live.games import make_game
@@ -81,7 +87,8 @@ def probe(batches: int = 10, most: int = 10, tries: int = 64, beyond: bool = Tru
     game = make_game("household")
     game = replace(game, tasks=tuple(TASKS))
     policy = scripted(game, SKILL)
-    checks, words = [], []
+    exact = {task: _exact(task) for task in TASKS}
+    checks, words, truly = [], [], []
     for seed in range(batches):
         batch = sample(game, policy, Plan(len(TASKS), GROUP, TURNS, (seed,))).batch
         found = findings(batch)
@@ -93,7 +100,54 @@ def probe(batches: int = 10, most: int = 10, tries: int = 64, beyond: bool = Tru
             credit = float(found.credit[p])
             checks.append(check_step(game, restorer, p, credit, policy, tries, TURNS, seed, rivals=False))
             words.append(found.certainty.word(int(found.graph.edge[p])))
-    return summary_by(checks, words) if checks else [], checks
+            table, truth = exact[checks[-1].group_id]
+            pair = table.pair(table.numbers[restorer.place(p).saved], checks[-1].action)
+            truly.append(float(truth.a(TURNS - int(batch.rank[p]))[pair]) > 0)
+    rows = summary_by(checks, words) if checks else []
+    for row in rows:
+        row["truly"] = sum(good for good, word in zip(truly, words, strict=True) if word == row["certainty"])
+    return rows, checks
+
+
+def _exact(task: str) -> tuple[Table, FiniteTruth]:
+    """The task's table and the true values of the policy that plays."""
+    table = compile_world(make_world("household", task=task))
+    return table, finite_values(table, scripted_policy(table, SKILL), TURNS)
+
+
+def cuda(turns: int = 8, device: str = "cuda") -> str:
+    """Speed and memory of a 0.5 B-class model with random weights on 16 x 8 household rollouts, or why there is none."""
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        return "cuda: skipped, there is no CUDA device here"
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from graft_core.live.lm import LMOptions, LMPolicy
+    from graft_core.live.models import plain_words, word_tokenizer
+
+    game = make_game("household")
+    tokenizer = word_tokenizer([game.make(task).reset(0) for task in game.tasks])
+    shape = LlamaConfig(
+        vocab_size=32_000, hidden_size=1024, intermediate_size=4096, num_hidden_layers=24, num_attention_heads=16,
+        num_key_value_heads=16,
+    )  # fmt: skip
+    with torch.device(device):
+        model = LlamaForCausalLM(shape).to(torch.bfloat16).eval()
+    policy = LMPolicy(model, tokenizer, device, LMOptions(batch=1024), plain_words, "half a billion random weights")
+    plan = Plan(16, 8, turns)
+    sample(game, policy, replace(plan, turns=1))
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    policy.tokens, start = 0, time.perf_counter()
+    found = sample(game, policy, plan)
+    torch.cuda.synchronize()
+    seconds = time.perf_counter() - start
+    weights, peak = sum(p.numel() for p in model.parameters()) / 1e6, torch.cuda.max_memory_allocated() / 2**30
+    return (
+        f"{torch.cuda.get_device_name()}: {weights:.0f} M weights, {found.n_steps} steps in {seconds:.2f} s, "
+        f"{policy.tokens / seconds:,.0f} tokens/s, {peak:.1f} GiB at most"
+    )
 
 
 def main(wanted: list[str]) -> None:
@@ -111,11 +165,14 @@ def main(wanted: list[str]) -> None:
         for beyond in (True, False):
             rows, _ = probe(beyond=beyond)
             print("\nbeyond luck" if beyond else "\nthe ten best findings of each batch, beyond luck or not")
-            print("| stated certainty | findings | confirmed | share | 95 % | contradicted |\n|---|---|---|---|---|---|")
+            print("| stated certainty | findings | confirmed | share | 95 % | contradicted | truly good |")
+            print("|---|---|---|---|---|---|---|")
             for row in rows:
                 cells = f"{row['checks']} | {row['confirmed']} | {row['share']:.2f} | {row['low']:.2f} to {row['high']:.2f}"
-                print(f"| {row['certainty']} | {cells} | {row['contradicted']} |", flush=True)
+                print(f"| {row['certainty']} | {cells} | {row['contradicted']} | {row['truly']} |", flush=True)
+    if "cuda" in wanted:
+        print(f"\n{cuda()}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["tiny", "hidden", "probe"])
+    main(sys.argv[1:] or ["tiny", "hidden", "probe", "cuda"])

@@ -161,7 +161,7 @@ def _address(at: int) -> dict[str, str]:
     batch = opened.batch
     rollout = int(batch.step_rollout[at])
     edge = int(graph_of(batch, **left.graph_words).edge[at])
-    keep = {name: st.query_params[name] for name in st.query_params if name != "with"}
+    keep = {name: st.query_params[name] for name in st.query_params if name != "beside"}
     task = batch.group_ids[int(batch.group[rollout])]
     own = {"task": task, "rollout": batch.rollout_ids[rollout], "sel": f"e{edge}", "at": str(int(batch.order[at]))}
     return {**keep, **own}

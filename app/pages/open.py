@@ -18,7 +18,6 @@ MOST_SHOWN = 300
 UPLOAD_MB = paths.LARGEST_UPLOAD // 1_000_000
 BROWSED = "open_browsed"
 KEPT = "open_kept_uploads"
-PER_FILE = ("task", "sel", "at", "rollout", "beside")
 
 
 def look(word: str) -> None:
@@ -134,7 +133,7 @@ def looked_at() -> table.Entry:
 def use(entry: table.Entry, group_by: str | None, success_when: str | None) -> None:
     """Put a batch on the table, and show its findings."""
     table.put_on_menu(entry)
-    for name in ("look", *PER_FILE):
+    for name in ("look", *table.OF_A_FILE):
         urlstate.write(name, None)
     urlstate.write("file", None if entry.word == "0" else entry.word)
     urlstate.write("group_by", group_by)
@@ -159,8 +158,7 @@ def inspect(entry: table.Entry) -> None:
     except (GraftError, OSError) as error:
         st.error(opening.said(error), icon=":material/error:")
         return
-    for line in opening.format_words(report):
-        st.markdown(line)
+    opening.format_view(report)
     total = st.container()
     group_by, rule = choices(entry, on_disk, raw, group_by, rule)
     preview(total, place, entry, on_disk, group_by, rule)

@@ -24,6 +24,7 @@ from graft_core.settings import LOOK
 FIGURE = "course"
 FEW, MANY = 8, 40  # rows around the chosen step; rows of a page of the whole transcript
 TALL = 700
+LEAST = 0.005  # a change that two digits show
 
 
 def step_at(found: Findings) -> int | None:
@@ -49,7 +50,7 @@ def task_menu(found: Findings) -> int:
     bound = urlstate.bind("task", group, None, lambda g: ids[g])
 
     def another() -> None:
-        for name in ("rollout", "with", "at", "sel"):
+        for name in ("rollout", "beside", "at", "sel"):
             urlstate.write(name, None)
         bound["on_change"]()
 
@@ -76,7 +77,7 @@ def rollout_menus(found: Findings, group: int) -> tuple[int, int | None]:
     rows = np.flatnonzero(batch.group == group)
     at = step_at(found)
     here = int(batch.step_rollout[at]) if at is not None else -1
-    wanted, other = named(found, "rollout", rows), named(found, "with", rows)
+    wanted, other = named(found, "rollout", rows), named(found, "beside", rows)
     good = found.good[batch.group[batch.step_rollout[found.good]] == group]
     first = int(batch.step_rollout[good[0]]) if good.size else int(rows[0])
     if here >= 0 and batch.group[here] == group and here != other:
@@ -97,7 +98,7 @@ def rollout_menus(found: Findings, group: int) -> tuple[int, int | None]:
     beside = right.selectbox(
         "Beside it", others, index=None, format_func=lambda r: rollout_name(batch, r), placeholder="no other rollout",
         help="Two rollouts in rows: where both stood in the same moment, they stand side by side.",
-        **urlstate.bind("with", other if other in others else None, None, lambda r: ids[r]),
+        **urlstate.bind("beside", other if other in others else None, None, lambda r: ids[r]),
     )
     return row, beside
 
@@ -108,8 +109,8 @@ def go(position: int | None) -> None:
         return
     batch = found.batch
     rollout = int(batch.step_rollout[position])
-    if batch.rollout_ids[rollout] == st.query_params.get("with"):
-        urlstate.write("with", along.rollout_id)  # the two change places
+    if batch.rollout_ids[rollout] == st.query_params.get("beside"):
+        urlstate.write("beside", along.rollout_id)  # the two change places
     urlstate.write("rollout", batch.rollout_ids[rollout])
     urlstate.write("at", str(int(batch.order[position])))
 
@@ -129,14 +130,15 @@ def clicked() -> None:
         go(int(chosen[0] if isinstance(chosen, (list, tuple)) else chosen))
 
 
-def ways(at: int, rows: IntArray, last: int) -> None:
+def ways(at: int, rows: IntArray) -> None:
     """Buttons with keys: along the rollout, to others, to the same moment and the other actions there."""
-    position = int(along.positions[at])
+    position = int(along.positions[at]) if along.steps.size else None
     place = int(np.flatnonzero(rows == along.rollout)[0])
     previous = int(rows[place - 1]) if place else None
     following = int(rows[place + 1]) if place + 1 < rows.size else None
-    same, other = same_moment_elsewhere(found.graph, position), sibling(found.graph, position)
-    step = [int(along.positions[t]) if 0 <= t <= last else None for t in (at - 1, at + 1)]
+    same = None if position is None else same_moment_elsewhere(found.graph, position)
+    other = None if position is None else sibling(found.graph, position)
+    step = [int(along.positions[t]) if 0 <= t < along.steps.size else None for t in (at - 1, at + 1)]
     buttons = (
         ("Step", ":material/arrow_upward:", "K", go, step[0], "the step before"),
         ("Step", ":material/arrow_downward:", "J", go, step[1], "the step after"),
@@ -152,9 +154,10 @@ def ways(at: int, rows: IntArray, last: int) -> None:
                 help=text,
             )
         to_graph = st.button(
-            "Graph", key="way_G", icon=":material/hub:", shortcut="G", help="this step in the graph of its task"
+            "Graph", key="way_G", icon=":material/hub:", shortcut="G", disabled=position is None,
+            help="this step in the graph of its task",
         )
-    if to_graph:
+    if to_graph and position is not None:
         keep = {name: st.query_params[name] for name in st.query_params}
         row, edge = int(found.batch.order[position]), int(found.graph.edge[position])
         st.switch_page(
@@ -219,7 +222,8 @@ def facts(at: int) -> None:
     left.metric(
         f"{opened.value_word} before", number(before), help="V of the moment: how rollouts of this task did from here on"
     )
-    right.metric("after", number(after), number(after - before, sign=True))
+    change = after - before
+    right.metric("after", number(after), number(change, sign=True) if abs(change) >= LEAST else None)
     st.caption(
         f"{count(int(found.graph.node_rollouts[node]), 'rollout')} stood in this moment, "
         f"{count(int(found.graph.count[found.graph.edge[position]]), 'step')} went the same way."
@@ -245,12 +249,12 @@ with menus[1]:
 along: Course = cache.course_of(*opened.source, settings, row)
 titles = [estimators()[n].title for n in (settings.estimator, settings.baseline)]
 names = (titles[0], titles[1]) if titles[0] != titles[1] else (f"A: {titles[0]}", f"B: {titles[1]}")
+now = step_at(found)
+at = int(now - along.positions[0]) if now is not None and now in along.positions else along.telling()
+ways(at, np.flatnonzero(found.batch.group == group))
 if along.steps.size == 0:
     st.info(f"This rollout has no steps. It ended: {along.ended}.")
     st.stop()
-now = step_at(found)
-at = int(now - along.positions[0]) if now is not None and now in along.positions else along.telling()
-ways(at, np.flatnonzero(found.batch.group == group), along.steps.size - 1)
 if beside is None:
     picture(course_figure(along, at, done(along), names, opened.value_word))
     st.caption(

@@ -131,7 +131,8 @@ def power() -> None:
                 [
                     {
                         "rollouts per task": p.rollouts, "hidden key: alarm": p.alarms, "its moments found": p.merges,
-                        "larger world": p.merges_larger, "one “Nothing happens.” found": p.no_op, "alarm without cause": p.wrong,
+                        "larger world": p.merges_larger, "one “Nothing happens.” found": p.no_op,
+                        "alarm without cause": p.wrong,
                     }
                     for p in POWER
                 ]

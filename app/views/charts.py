@@ -112,7 +112,10 @@ def _bars(
         x=x, y=credit, marker=sign_marks(credit), customdata=along.positions, row=row, col=1, hovertext=texts, hoverinfo="text",
         selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}},
     )
-    figure.update_yaxes(title_text=_short(title or name), zeroline=True, zerolinecolor=LINE, row=row, col=1)
+    flat = not np.any(np.abs(np.nan_to_num(credit)) > SIGN_TOLERANCE)
+    figure.update_yaxes(
+        title_text=_short(title or name), zeroline=True, zerolinecolor=LINE, range=[-1, 1] if flat else None, row=row, col=1
+    )
 
 
 def _finish(figure: go.Figure, n: int, chosen: int, value_word: str, across: str) -> go.Figure:

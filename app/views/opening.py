@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -28,6 +29,25 @@ LOOKED_AT = 200
 OTHER = "other"
 OPERATORS = (">=", ">", "<=", "<", "==", "!=")
 MARKUP = str.maketrans({sign: "\\" + sign for sign in "\\`*_{}[]<>~$:&|#@"})
+
+
+class Progress:
+    """A bar that says how much of a file was read, and about how long the rest will take."""
+
+    def __init__(self, place: st.delta_generator.DeltaGenerator) -> None:
+        self.place, self.start, self.shown = place, time.monotonic(), -1
+
+    def __call__(self, done: int, total: int) -> None:
+        percent = 100 * done // max(total, 1)
+        if percent == self.shown:
+            return
+        self.shown, passed = percent, time.monotonic() - self.start
+        words = f"Reading {size_words(done)} of {size_words(total)}"
+        if percent >= 100:
+            words = f"Read {size_words(total)}; putting the rollouts together"
+        elif percent >= 5 and passed >= 1:
+            words += f", about {passed * (total - done) / done:.0f} s left"
+        self.place.progress(min(percent, 100) / 100, f"{words} …")
 
 
 def said(error: Exception | str, limit: int = 600) -> str:
@@ -71,15 +91,13 @@ def batch_words(batch: RolloutBatch) -> str:
     return " · ".join([*parts, f"{count(both, 'task')} with both outcomes"])
 
 
-def format_words(report: LoadReport) -> list[str]:
-    """Each detected format with its files and what tells it."""
+def format_view(report: LoadReport) -> None:
+    """Each detected format with its files; what tells it stands in the tooltip."""
     known = formats()
-    lines = []
     for name in dict.fromkeys(report.formats):
-        reader = known[name]
-        files = report.formats.count(name)
-        lines.append(f"**{literal(name)}** · {literal(reader.meaning, 300)} · {count(files, 'file')}")
-    return lines
+        reader, files = known[name], report.formats.count(name)
+        line = f"**{literal(name)}** · {literal(reader.meaning, 300)} · {count(files, 'file')}"
+        st.markdown(line, help=f"Told by its content: {literal(reader.detected_by, 400)}")
 
 
 def report_view(report: LoadReport) -> None:

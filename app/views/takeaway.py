@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow.compute as pc
 import streamlit as st
 
+from graft_app import cache
 from graft_app.batch import Opened
-from graft_app.views.text import one_line
+from graft_app.views.text import count, literal, one_line
+from graft_core.errors import GraftError
 from graft_core.insight import Findings
+from graft_core.insight.notes import Notes
 from graft_core.insight.picture import GraphPaint, GraphStructure
 from graft_core.provenance import provenance
+from graft_core.rollouts import IntArray
 from graft_core.settings import Settings
 from graft_core.takeaway.graphml import graph_graphml
 from graft_core.takeaway.html import graph_html
@@ -23,13 +28,15 @@ from graft_core.takeaway.report import PICTURES, report_html
 from graft_core.takeaway.snippet import command, python
 from graft_core.takeaway.svg import graph_svg
 from graft_core.takeaway.tables import FORMATS, as_bytes, edge_rows, node_rows, step_rows
-from graft_core.takeaway.weights import train_settings, training_weights
+from graft_core.takeaway.weights import positions_named, train_settings, training_weights
 
 MIME = {
     "svg": "image/svg+xml", "html": "text/html", "graphml": "application/xml", "csv": "text/csv",
     "jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet",
 }
 TABLES = {"steps": step_rows, "moments": node_rows, "edges": edge_rows}
+CHOSEN = {"good": "good", "kept": "kept by me", "all": "all"}
+LEFT_OUT = "takeaway_texts_left_out"
 NOTE = {"csv": "for a spreadsheet: formulas are guarded", "jsonl": "without loss", "parquet": "without loss, with settings"}
 
 
@@ -64,13 +71,14 @@ def findings_menu(opened: Opened, settings: Settings, found: Findings) -> None:
         st.markdown("**Report**: one page to hand on, without scripts")
         with_good = list(dict.fromkeys(found.batch.group[found.batch.step_rollout[found.good]].tolist()))
         chosen = st.multiselect(
-            "Tasks to draw", range(found.batch.n_groups), with_good[:PICTURES], key="takeaway_groups",
+            "Tasks to draw", range(found.batch.n_groups), with_good[:PICTURES],
+            key=f"takeaway_groups {opened.index} {opened.group_by}",
             format_func=lambda g: one_line(found.batch.group_ids[g], 40),
         )
         _button("Report", file_name(name, "report", ending="html"), lambda: _report(opened, found, chosen, texts))
         st.markdown("**Tables** of all tasks")
         _tables(opened, found, None, texts, "findings")
-        _weights(settings, found, name)
+        _weights(opened, settings, found, name)
         _words(opened, settings, None, "findings")
 
 
@@ -78,12 +86,18 @@ def _menu(page: str) -> Any:
     return st.popover("Take away", icon=":material/download:", on_change="rerun", key=f"takeaway_{page}")
 
 
+def texts_left_out() -> bool:
+    """Whether the reader chose to take nothing away that a rollout saw, did or said."""
+    return bool(st.session_state.get(LEFT_OUT, False))
+
+
 def _with_texts(page: str) -> bool:
-    out = st.checkbox(
-        "Leave texts out", key=f"takeaway_no_texts_{page}",
+    """The choice, kept over pages and while the menu is closed."""
+    st.session_state[LEFT_OUT] = st.checkbox(
+        "Leave texts out", texts_left_out(), key=f"takeaway_no_texts_{page}",
         help="Nothing that a rollout saw, did or said leaves with the file; names of tasks and rollouts, and numbers, stay.",
     )
-    return not out
+    return not texts_left_out()
 
 
 def _button(label: str, name: str, make: Callable[[], str | bytes], note: str | None = None) -> None:
@@ -121,25 +135,47 @@ def _provenance(opened: Opened, settings: Settings) -> dict[str, Any]:
     return provenance(opened.report.files, settings.to_words())
 
 
-def _weights(settings: Settings, found: Findings, name: str) -> None:
+def _weights(opened: Opened, settings: Settings, found: Findings, name: str) -> None:
     st.markdown("**Steps with weights**, for training")
-    everything = st.toggle("All steps, not only the good ones of failed rollouts", key="takeaway_all_steps")
+    kept, rejected = _judged(opened, found)
+    sets = {"good": np.setdiff1d(found.good, rejected), "kept": kept, "all": np.arange(found.batch.n_steps)}
+    which = st.segmented_control(
+        "Which steps", list(sets), default="good", required=True, key="takeaway_chosen", label_visibility="collapsed",
+        format_func=lambda w: f"{CHOSEN[w]} ({sets[w].size:,})", help="Good: those of failed rollouts that you did not reject.",
+    )
     preset = st.toggle(
-        "Weights of the Train preset", value=True, key="takeaway_train",
-        help="path credit, λ .95, normalised among the steps of a moment; off: credit A as it is set here",
+        "Weights of the Train preset", key="takeaway_train",
+        help="Path credit, λ .95, normalised among the steps of a moment; off: credit A as it is set here. Near λ 1 credit "
+        "is the outcome minus the value, so under the preset most good steps of failed rollouts weigh less than 0.",
     )
-    positions = np.arange(found.batch.n_steps) if everything else found.good
-    chosen = train_settings(found) if preset else settings
+    positions, chosen = sets[which if which in sets else "good"], train_settings(found) if preset else settings
+    if preset:
+        below = pc.sum(pc.less(training_weights(found, positions, chosen).column("weight"), 0)).as_py() or 0
+        st.caption(f"{below:,} of {count(positions.size, 'weight')} below 0: a trainer would push these steps down.")
     _button(
-        "Weights", file_name(name, "weights", "all" if everything else "good", chosen.estimator, ending="jsonl"),
+        "Weights", file_name(name, "weights", which or "good", chosen.estimator, ending="jsonl"),
         lambda: as_bytes(training_weights(found, positions, chosen), "jsonl"),
-        "One line per step: group_id, rollout_id, step, weight (what multiplies the log-probability of its tokens; null: leave "
-        "the step out). A good step can weigh less than 0 under another estimator than the one that found it.",
+        "One line per step: group_id, rollout_id, step, weight (what multiplies the log-probability of its tokens; "
+        "null: leave the step out).",
     )
+
+
+def _judged(opened: Opened, found: Findings) -> tuple[IntArray, IntArray]:
+    """Positions of the steps that the reader kept and of those rejected; none where there are no notes to read."""
+    try:
+        notes = Notes.open(opened.path, cache.sha256_of(*opened.source)).all()
+    except (GraftError, OSError) as error:
+        st.caption(f"Verdicts could not be read: {literal(str(error), 200)}")
+        notes = {}
+    kept, rejected = (
+        positions_named(found.batch, (key for key, note in notes.items() if note.verdict == verdict))
+        for verdict in ("keep", "reject")
+    )
+    return kept, rejected
 
 
 def _words(opened: Opened, settings: Settings, task: str | None, page: str) -> None:
-    name = Path(opened.path).name
+    name = Path(opened.path).resolve().name
     st.markdown("**The same elsewhere**, in the folder of the data")
     st.code(command(settings, name, opened.group_by), language=None, wrap_lines=True)
     st.code(python(settings, name, opened.group_by, task), language=None, wrap_lines=True)

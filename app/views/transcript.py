@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from graft_app.views.text import literal, number, one_line, visible
+from graft_app.views.text import count, literal, number, one_line, visible
 from graft_core.constants import SIGN_TOLERANCE
 from graft_core.insight import Findings
 from graft_core.insight.align import AlignedRow
@@ -132,4 +132,4 @@ def rollout_name(batch: RolloutBatch, rollout: int) -> str:
     """A rollout in a menu: its id, how it ended, how long it is."""
     success = batch.success[rollout]
     ended = "?" if success != success else "succeeded" if success == 1 else "failed"
-    return f"{one_line(batch.rollout_ids[rollout], 30)} · {ended} · {int(batch.lengths[rollout])} steps"
+    return f"{one_line(batch.rollout_ids[rollout], 30)} · {ended} · {count(int(batch.lengths[rollout]), 'step')}"

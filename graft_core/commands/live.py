@@ -45,7 +45,7 @@ WORDS = {
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--env", required=True, metavar="NAME",
+        "--env", metavar="NAME",
         help="frozen-lake, key-door, cliff, household, layered (options behind a colon: frozen-lake:size=4,slippery=true), "
         "toy-text:ID, or your own MODULE:CLASS",
     )  # fmt: skip
@@ -59,7 +59,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         for name, (default, meaning) in table.items():
             parser.add_argument(f"--{name}", type=kind, default=default, metavar=name[0].upper(), help=meaning)
     parser.add_argument("-o", "--output", metavar="RUN", help="run directory; the same command goes on where it stopped")
+    parser.add_argument("--resume", action="store_true", help="go on with the run at -o as it was set up")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout, progress on stderr")
+    parser.add_argument("--length-normalised", action="store_true", help="divide an action's log-probability by its tokens")
+    parser.add_argument("--stop-with", type=int, metavar="PID", help="stop after the present update when that process is gone")
     add_settings(parser)
 
 
@@ -96,7 +99,7 @@ def settings_of(given: argparse.Namespace, game: Game) -> LiveSettings:
     update = UpdateOptions(given.step_size, given.epochs, given.ratio_clip, given.kl, given.max_grad_norm)
     policy = PolicyOptions(
         given.policy, given.spread, given.device, given.dtype, given.acting, given.temperature, given.max_new_tokens,
-        given.batch,
+        given.batch, given.length_normalised,
     )  # fmt: skip
     return LiveSettings(
         env=given.env, policy=policy, estimators={n: {**shared, **look.options_for(n)} for n in names}, rules=rules,
@@ -108,15 +111,22 @@ def settings_of(given: argparse.Namespace, game: Game) -> LiveSettings:
 
 def _run(given: argparse.Namespace) -> int:
     from graft_core.live.games import make_game
-    from graft_core.live.run import Stopped, run_live
+    from graft_core.live.process import is_alive
+    from graft_core.live.run import Stopped, load_settings, run_live
     from graft_core.live.table import table_text
 
-    settings = settings_of(given, make_game(given.env))
+    if not (given.output if given.resume else given.env):
+        raise UsageError("expected --env NAME, or --resume -o RUN to go on with a run")
+    settings = load_settings(given.output) if given.resume else settings_of(given, make_game(given.env))
     asked: list[int] = []
     before = {s: signal.signal(s, lambda number, _: asked.append(number)) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
         with tempfile.TemporaryDirectory(prefix="graft-live-") as spare:
-            rows = run_live(settings, given.output or spare, _teller(settings), lambda: bool(asked))
+            gone = given.stop_with
+            rows = run_live(
+                settings, given.output or spare, _teller(settings),
+                lambda: bool(asked) or (gone is not None and not is_alive(gone)),
+            )  # fmt: skip
     except Stopped as stop:
         print(f"graft: {stop}" if given.output else "graft: stopped", file=sys.stderr)
         return 130 if signal.SIGINT in asked else 0
@@ -143,7 +153,13 @@ def _teller(settings: LiveSettings) -> Any:
     """Prints progress to stderr: on a terminal one line that changes, else one line per finished seed."""
     terminal = sys.stderr.isatty()
 
+    told: set[str] = set()
+
     def tell(p: Progress) -> None:
+        for note in p.notes:
+            if note not in told:
+                print(f"{note:<100}", file=sys.stderr)
+            told.add(note)
         left = "" if p.seconds_left is None else f", {p.seconds_left:.0f} s left"
         line = f"seed {p.seed} {p.estimator}: update {p.update}/{p.updates}, success {p.success:.2f} ({p.done}/{p.total}{left})"
         if terminal:

@@ -25,6 +25,7 @@ def build(
     """
     for source, reader in sources:
         rows.start(source, reader.name, reader.unit)
+        source.tell(0)
         if source.head.cleaned:
             rows.warn("surrogates_replaced", "broken characters were escaped", source.name)
         if source.head.repeated:

@@ -189,11 +189,13 @@ def column_names(batch: RolloutBatch) -> str:
 def _with_groups(batch: RolloutBatch, report: LoadReport, groups: list[str]) -> tuple[RolloutBatch, LoadReport]:
     """Set the groups; rollouts that share both ids afterwards get their file or a number in front of their id."""
     ids, seen, renamed = list(batch.rollout_ids), set(), []
+    last: dict[tuple[str, str], int] = {}
     for row, group in enumerate(groups):
         if (group, ids[row]) in seen:
-            number = 2
+            number = last.get((group, ids[row]), 1) + 1  # those below are taken
             while (group, f"{ids[row]}#{number}") in seen:
                 number += 1
+            last[group, ids[row]] = number
             ids[row] = f"{ids[row]}#{number}"
             renamed.append(row)
         seen.add((group, ids[row]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal, overload
 
@@ -18,6 +18,7 @@ from graft_core.formats.success import decide, parse_rule
 from graft_core.rollouts import LoadReport, RolloutBatch
 
 AnyPath = str | os.PathLike[str]
+Progress = Callable[[int, int], None]
 
 
 @overload
@@ -26,20 +27,31 @@ def load(
     group_by: str | None = None,
     report: Literal[False] = False,
     success_when: str | None = None,
+    progress: Progress | None = None,
 ) -> RolloutBatch: ...
 @overload
 def load(
-    path: AnyPath | Iterable[AnyPath], group_by: str | None = None, *, report: Literal[True], success_when: str | None = None
+    path: AnyPath | Iterable[AnyPath],
+    group_by: str | None = None,
+    *,
+    report: Literal[True],
+    success_when: str | None = None,
+    progress: Progress | None = None,
 ) -> tuple[RolloutBatch, LoadReport]: ...
 def load(
-    path: AnyPath | Iterable[AnyPath], group_by: str | None = None, report: bool = False, success_when: str | None = None
+    path: AnyPath | Iterable[AnyPath],
+    group_by: str | None = None,
+    report: bool = False,
+    success_when: str | None = None,
+    progress: Progress | None = None,
 ) -> RolloutBatch | tuple[RolloutBatch, LoadReport]:
     """Load rollouts from a file, a directory (searched recursively), or several of them, as one batch.
 
     The format of each file is detected by its content. `group_by` names what makes a group (the rollouts of one task):
     "file", "task", "column:NAME", "regex:PATTERN" or "actions"; None keeps the file's own groups. `success_when` says which
     rollouts succeeded: NAME OP NUMBER, such as "reward >= 1", NAME being the outcome, a column or a metadata key; None
-    keeps the file's own flags, else outcome >= 1. With `report=True` also returns the `LoadReport`. Raises `InputError`
+    keeps the file's own flags, else outcome >= 1. `progress` is called as progress(bytes read, bytes in all) while files are
+    read (one JSON document counts when it is done). With `report=True` also returns the `LoadReport`. Raises `InputError`
     where nothing can be used, `UsageError` for a bad `group_by` or `success_when`.
     """
     if success_when is not None:
@@ -50,6 +62,8 @@ def load(
     rows = Rows()
     sources, notes = find_sources(paths, rows)
     name = paths[0].name or str(paths[0]) if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more"
+    if progress is not None:
+        _follow([source for source, _ in sources], progress)
     batch, made = build(sources, rows, name, notes)
     batch, made = regroup(batch, made, group_by)
     batch, made = decide(batch, made, success_when)
@@ -78,6 +92,15 @@ def find_sources(paths: list[Path], rows: Rows) -> tuple[list[tuple[Source, Form
         where = ", ".join(map(str, paths))
         raise InputError(f"{where}: no file of rollouts found" + (f"; {left_out[0]}" if left_out else ""))
     return sources, tuple(left_out)
+
+
+def _follow(sources: list[Source], progress: Progress) -> None:
+    """Let every source tell how far it was read, as bytes of all sources together."""
+    sizes = [source.path.stat().st_size for source in sources]
+    before, total = 0, sum(sizes)
+    for source, size in zip(sources, sizes, strict=True):
+        source.memo["tell"] = lambda read, before=before, size=size: progress(before + min(read, size), total)
+        before += size
 
 
 def _distinct(files: list[tuple[Path, bool]]) -> list[tuple[Path, bool]]:

@@ -194,6 +194,12 @@ class Source:
             missing -= len(part)
         return b"".join(parts)
 
+    def tell(self, read: int) -> None:
+        """Say that so many bytes were read, to whoever follows the load."""
+        follower = self.memo.get("tell")
+        if follower is not None:
+            follower(read)
+
     def lines(self) -> Iterator[tuple[int, list[bytes]]]:
         """Blocks of whole lines with the number of the first; ends quietly where a compressed stream is cut off.
 
@@ -204,6 +210,7 @@ class Source:
         with self.open() as stream:
             while block := self._block(stream):
                 total += len(block)
+                self.tell(total)
                 if total > most:
                     self.memo["torn"] = BOMB
                     break

@@ -9,6 +9,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -121,6 +123,8 @@ def _registered(name: str, options: dict[str, Any]) -> Game:
 def user_game(spec: str, **options: Any) -> Game:
     """A class named `module:Class`, called with `options`; raises UsageError where it cannot be had or lacks a method."""
     module, _, name = spec.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # the folder one works in counts, however the command was started
     try:
         found = getattr(importlib.import_module(module), name)
     except ImportError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -40,6 +39,8 @@ def write_freely(policy: LMPolicy, situations: Sequence[Situation], luck: Floats
     """
     import torch
 
+    from graft_core.live.lm import cache_word
+
     model, device, options = policy.model, policy.device, policy.options
     prompts = [policy.prompt_ids(s) for s in situations]
     longest = max(map(len, prompts))
@@ -54,7 +55,7 @@ def write_freely(policy: LMPolicy, situations: Sequence[Situation], luck: Floats
     written: list[list[int]] = [[] for _ in prompts]
     total, done = np.zeros(len(prompts)), np.zeros(len(prompts), bool)
     cache: Any = None
-    word = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"  # renamed in 5.24
+    word = cache_word(model)
     fed = ids
     with torch.inference_mode():
         for turn in range(options.max_new_tokens):

@@ -1,13 +1,14 @@
 """A causal language model as a policy: it scores the admissible actions, or writes freely and is parsed.
 
 Scoring: log-probability of an action = sum over its tokens, normalised over the admissible actions; the same number is
-used for sampling and for the ratio of the update. Situations that read alike are computed once, and remembered until
-the next update.
+used for sampling and for the ratio of the update. Situations that read alike are computed once and remembered until the next
+update; a prompt is read once, its keys and values serve all its actions.
 """
 
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -64,6 +65,7 @@ class LMPolicy:
         self.batch = options.batch
         self.pad = int(tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0)
         self.notes: list[str] = []
+        self.tokens = 0  # read so far, padding left out
         self._optimizer: Any = None
         self._reference: Any = None
         self._seen: dict[Situation, Floats] = {}
@@ -98,90 +100,126 @@ class LMPolicy:
         """Tensor [n, widest] of log-probabilities of the admissible actions, -inf beyond; differentiable."""
         import torch
 
-        rows: list[tuple[Ids, Ids]] = []
-        places: list[tuple[int, int]] = []
-        single = True
-        for i, situation in enumerate(situations):
-            prompt = self.prompt_ids(situation)
-            for j, action in enumerate(situation.admissible):
-                ids = self.action_ids(action)
-                single = single and len(ids) == 1
-                rows.append((prompt, ids))
-                places.append((i, j))
-        found = self._single(situations, rows, places, model) if single else self._several(rows, model)
         widest = max(len(s.admissible) for s in situations)
-        out = torch.full((len(situations), widest), -torch.inf, device=self.device, dtype=torch.float32)
-        at = torch.tensor(places, device=self.device)
+        parts, start = [], 0
+        while start < len(situations):
+            part = self._part(situations, start)
+            try:
+                parts.append(self._sums(part, widest, model or self.model))
+            except torch.OutOfMemoryError as error:
+                self._halve(error)
+                continue
+            start += len(part)
+        found = torch.cat(parts) if len(parts) > 1 else parts[0]
+        return torch.log_softmax(found / self.options.temperature, dim=1)
+
+    def _part(self, situations: Sequence[Situation], start: int) -> Sequence[Situation]:
+        """As many situations from `start` on as have at most `batch` actions together, but at least one."""
+        total, end = 0, start
+        while end < len(situations) and (end == start or total + len(situations[end].admissible) <= self.batch):
+            total += len(situations[end].admissible)
+            end += 1
+        return situations[start:end]
+
+    def _halve(self, error: Exception) -> None:
+        if self.batch == 1:
+            raise InputError(f"{self.name}: {self.device} has too little memory for one sequence: {error}") from error
+        self.batch = max(1, self.batch // 2)
+        self.notes.append(f"{self.device} ran out of memory: at most {self.batch} sequences per pass from now on")
+
+    def _sums(self, situations: Sequence[Situation], widest: int, model: Any) -> Any:
+        """[n, widest], per action the sum of its tokens' log-probabilities. A prompt is read once for all its actions."""
+        import torch
+
+        at, column, rows = [], [], []
+        for i, situation in enumerate(situations):
+            for j, action in enumerate(situation.admissible):
+                at.append(i)
+                column.append(j)
+                rows.append(self.action_ids(action))
+        index = torch.tensor(at, device=self.device)
+        longest = max(map(len, rows))
+        prompts = [self.prompt_ids(s) for s in situations]
+        ids, mask, position = self._left_padded(prompts)
+        made = model(
+            input_ids=ids, attention_mask=mask, position_ids=position, use_cache=longest > 1, logits_to_keep=1
+        )
+        first = torch.log_softmax(made.logits[:, -1].float(), dim=-1)
+        found = first[index, torch.tensor([row[0] for row in rows], device=self.device)]
+        if longest > 1:
+            found = found + self._later_tokens(rows, index, mask, made, model)
         if self.options.length_normalised:
-            found = found / torch.tensor([len(ids) for _, ids in rows], device=self.device)
-        out = out.index_put((at[:, 0], at[:, 1]), found / self.options.temperature)
-        return torch.log_softmax(out, dim=1)
+            found = found / torch.tensor([len(row) for row in rows], device=self.device)
+        out = torch.full((len(situations), widest), -torch.inf, device=self.device, dtype=torch.float32)
+        return out.index_put((index, torch.tensor(column, device=self.device)), found)
 
-    def _single(
-        self, situations: Sequence[Situation], rows: list[tuple[Ids, Ids]], places: list[tuple[int, int]], model: Any
-    ) -> Any:
-        """Scores where every action is one token: one forward pass per prompt serves all its actions."""
+    def _later_tokens(self, rows: Sequence[Ids], index: Any, mask: Any, made: Any, model: Any) -> Any:
+        """[rows], log-probabilities of each action's tokens after its first, with the prompts' keys and values reused."""
         import torch
 
-        last = self._last_logits([(self.prompt_ids(s), ()) for s in situations], model)[:, 0]
-        logp = torch.log_softmax(last.float(), dim=-1)
-        at = torch.tensor([i for i, _ in places], device=self.device)
-        return logp[at, torch.tensor([ids[0] for _, ids in rows], device=self.device)]
+        longest = max(map(len, rows)) - 1
+        fed, target = np.full((2, len(rows), longest), self.pad, np.int64)
+        real = np.zeros((len(rows), longest), np.int64)
+        for k, row in enumerate(rows):
+            n = len(row) - 1
+            fed[k, :n], target[k, :n], real[k, :n] = row[:-1], row[1:], 1
+        tokens, wanted, counted = (torch.from_numpy(x).to(self.device) for x in (fed, target, real))
+        word = cache_word(model)
+        cache = made[word]
+        cache.batch_select_indices(index)
+        self.tokens += int(real.sum())
+        before = mask.sum(dim=1)[index]
+        position = before[:, None] + torch.arange(longest, device=self.device)[None]
+        after = model(
+            input_ids=tokens, attention_mask=torch.cat([mask[index], counted], dim=1), position_ids=position,
+            use_cache=True, **{word: cache},
+        )  # fmt: skip
+        logp = torch.log_softmax(after.logits.float(), dim=-1).gather(2, wanted[:, :, None])[:, :, 0]
+        return (logp * counted).sum(dim=1)
 
-    def _several(self, rows: list[tuple[Ids, Ids]], model: Any) -> Any:
-        """Scores of (prompt, continuation) pairs, each the sum over the continuation's tokens. Tensor [len(rows)]."""
+    def _left_padded(self, rows: Sequence[Ids]) -> tuple[Any, Any, Any]:
+        """Token ids, attention mask and positions of rows that end together, [n, longest] each."""
         import torch
 
-        most = max(len(ids) for _, ids in rows)
-        logp = torch.log_softmax(self._last_logits(rows, model).float(), dim=-1)
-        target = torch.full((len(rows), most), self.pad, dtype=torch.long)
-        real = torch.zeros((len(rows), most))
-        for i, (_, ids) in enumerate(rows):
-            target[i, most - len(ids) :] = torch.tensor(ids)
-            real[i, most - len(ids) :] = 1.0
-        target, real = target.to(self.device), real.to(self.device)
-        picked = logp[:, :most].gather(2, target[:, :, None])[:, :, 0]
-        return (picked * real).sum(dim=1)
+        longest = max(map(len, rows))
+        ids = np.full((len(rows), longest), self.pad, np.int64)
+        mask = np.zeros((len(rows), longest), np.int64)
+        for i, row in enumerate(rows):
+            ids[i, longest - len(row) :] = row
+            mask[i, longest - len(row) :] = 1
+        self.tokens += int(mask.sum())
+        position = np.clip(np.cumsum(mask, axis=1) - 1, 0, None)
+        put = [torch.from_numpy(x).to(self.device) for x in (ids, mask, position)]
+        return put[0], put[1], put[2]
 
-    def _last_logits(self, rows: Sequence[tuple[Ids, Ids]], model: Any) -> Any:
-        """Logits at the last positions of prompt + continuation, [rows, longest continuation + 1, vocabulary].
-
-        Padded on the left, so that continuations end together; position k from the right predicts what follows it.
-        """
+    def _text_logprobs(self, rows: Sequence[tuple[Ids, Ids]]) -> Any:
+        """Log-probability of each freely written text after its prompt, the sum over its tokens. Tensor [rows]."""
         import torch
 
-        keep = max(len(ids) for _, ids in rows) + 1
-        parts = []
-        start = 0
+        parts, start = [], 0
         while start < len(rows):
             part = rows[start : start + self.batch]
             try:
-                parts.append(self._forward(part, keep, model))
+                parts.append(self._texts(part))
             except torch.OutOfMemoryError as error:
-                if self.batch == 1:
-                    raise InputError(f"{self.name}: {self.device} has too little memory for one sequence: {error}") from error
-                self.batch = max(1, self.batch // 2)
-                self.notes.append(f"{self.device} ran out of memory: at most {self.batch} sequences per pass from now on")
+                self._halve(error)
                 continue
             start += len(part)
-        return torch.cat(parts) if len(parts) > 1 else parts[0]
+        return torch.cat(parts)
 
-    def _forward(self, rows: Sequence[tuple[Ids, Ids]], keep: int, model: Any) -> Any:
+    def _texts(self, rows: Sequence[tuple[Ids, Ids]]) -> Any:
         import torch
 
-        longest = max(len(p) + len(ids) for p, ids in rows)
-        ids = np.full((len(rows), longest), self.pad, np.int64)
-        mask = np.zeros((len(rows), longest), np.int64)
-        for i, (prompt, tail) in enumerate(rows):
-            row = (*prompt, *tail)
-            ids[i, longest - len(row) :] = row
-            mask[i, longest - len(row) :] = 1
-        position = np.clip(np.cumsum(mask, axis=1) - 1, 0, None)
-        put = [torch.from_numpy(x).to(self.device) for x in (ids, mask, position)]
-        made = (model or self.model)(
-            input_ids=put[0], attention_mask=put[1], position_ids=put[2], use_cache=False, logits_to_keep=min(keep, longest)
+        most = max(len(text) for _, text in rows)
+        ids, mask, position = self._left_padded([(*prompt, *text) for prompt, text in rows])
+        made = self.model(
+            input_ids=ids, attention_mask=mask, position_ids=position, use_cache=False, logits_to_keep=most + 1
         )
-        return made.logits[:, -keep:]
+        logp = torch.log_softmax(made.logits[:, -most - 1 : -1].float() / self.options.temperature, dim=-1)
+        real = torch.zeros((len(rows), most), device=self.device)
+        for i, (_, text) in enumerate(rows):
+            real[i, most - len(text) :] = 1.0
+        return (logp.gather(2, ids[:, -most:, None])[:, :, 0] * real).sum(dim=1)
 
     # -- acting ----------------------------------------------------------------------------------------------
 
@@ -233,7 +271,7 @@ class LMPolicy:
         for _ in range(max(1, options.epochs)):
             if free:
                 rows = [(self.prompt_ids(s), c.tokens) for s, c in zip(lesson.situations, lesson.choices, strict=True)]
-                logp, kl = self._several(rows, None).double(), torch.zeros((), dtype=torch.float64, device=self.device)
+                logp, kl = self._text_logprobs(rows).double(), torch.zeros((), dtype=torch.float64, device=self.device)
             else:
                 table = self.action_logits(list(distinct))
                 logp = table[where, chosen].double()
@@ -312,6 +350,11 @@ class LMPolicy:
                     "exp_avg": torch.from_numpy(np.array(arrays[FIRST + name])).to(parameter),
                     "exp_avg_sq": torch.from_numpy(np.array(arrays[SECOND + name])).to(parameter),
                 }
+
+
+def cache_word(model: Any) -> str:
+    """What the model's forward pass calls the keys and values of what was read (renamed in transformers 5.24)."""
+    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
 
 def clipped_loss(logp: Any, old: Any, advantage: Any, weight: Any, clip: float) -> tuple[Any, Any]:

@@ -133,8 +133,12 @@ def load_policy(
     if where == "cpu" and size < SMALL:
         torch.set_num_threads(1)  # more threads only get in each other's way
     model.eval().requires_grad_(trainable)
-    words = plain_words if (Path(path) / CARD).is_file() else chat_words(tokenizer)
-    return LMPolicy(model, tokenizer, where, options or LMOptions(), words, path)
+    ours = (Path(path) / CARD).is_file()
+    policy = LMPolicy(model, tokenizer, where, options or LMOptions(), plain_words if ours else chat_words(tokenizer), path)
+    policy.notes.append(f"{path}: {size / 1e6:.1f} million weights on {where} in {str(kind).removeprefix('torch.')}")
+    if not ours and not getattr(tokenizer, "chat_template", None):
+        policy.notes.append(f"{path}: has no chat template; it reads plain text that ends in 'Action:'")
+    return policy
 
 
 def _first_line(error: Exception) -> str:

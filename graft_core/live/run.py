@@ -17,6 +17,7 @@ from graft_core.errors import InputError, UsageError
 from graft_core.live import keep
 from graft_core.live.games import Game, make_game
 from graft_core.live.policy import Policy, UpdateOptions
+from graft_core.live.process import status
 from graft_core.live.sampler import Plan, Sampled, sample
 from graft_core.live.start import PolicyOptions, make_policy
 from graft_core.live.table import result_rows
@@ -82,6 +83,7 @@ class Progress:
     done: int
     total: int
     seconds_left: float | None
+    notes: tuple[str, ...] = ()  # what the policy has to say since the update before
 
 
 class Stopped(Exception):
@@ -108,6 +110,7 @@ def run_live(
     game = make_game(settings.env)
     _claim(run, settings)
     clock = _Clock(run, settings, tell)
+    clock.say("running")
     try:
         for seed in settings.seeds:
             for name in settings.estimators:
@@ -129,6 +132,9 @@ def _claim(run: Path, settings: LiveSettings) -> None:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{run}: cannot be made a run directory ({error.strerror or error})") from error
+    at_it = status(run)
+    if at_it.get("state") in ("running", "paused") and at_it["pid"] != os.getpid():
+        raise UsageError(f"{run}: process {at_it['pid']} is at it; ask it to stop first, or choose another path")
     mine = asdict(settings)
     found = keep.read_json(run / keep.LIVE)
     if found is None and any(run.iterdir()):
@@ -141,6 +147,21 @@ def _claim(run: Path, settings: LiveSettings) -> None:
             raise UsageError(f"{run}: holds a run with other settings ({what}); choose another path")
     (run / keep.CONTROL).unlink(missing_ok=True)
     keep.write_json(run / keep.LIVE, {"graft_live": 1, "version": __version__, "settings": mine})
+
+
+def load_settings(path: str | os.PathLike[str]) -> LiveSettings:
+    """The settings of a run that was begun. Raises InputError where the directory holds none or they cannot be read."""
+    file = Path(path) / keep.LIVE
+    found = keep.read_json(file)
+    if found is None:
+        raise InputError(f"{path}: holds no live run; expected a directory with {keep.LIVE}")
+    try:
+        words = dict(found["settings"])
+        words["policy"], words["update"] = PolicyOptions(**words["policy"]), UpdateOptions(**words["update"])
+        words["rules"], words["seeds"] = tuple(words["rules"]), tuple(words["seeds"])
+        return LiveSettings(**words)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{file}: is damaged or of another version ({error})") from error
 
 
 def _plain(words: dict[str, Any]) -> dict[str, Any]:
@@ -160,10 +181,12 @@ class _Clock:
         self.done, self.worked, self.spent = 0, 0, 0.0
         self.last: Progress | None = None
 
-    def step(self, estimator: str, seed: int, update: int, updates: int, success: float, seconds: float) -> None:
+    def step(
+        self, estimator: str, seed: int, update: int, updates: int, success: float, seconds: float, notes: tuple[str, ...]
+    ) -> None:
         self.done, self.worked, self.spent = self.done + 1, self.worked + 1, self.spent + seconds
         left = self.spent / self.worked * (self.total - self.done)
-        self.last = Progress(estimator, seed, update, updates, success, self.done, self.total, left)
+        self.last = Progress(estimator, seed, update, updates, success, self.done, self.total, left, notes)
         self.say("running")
         if self.tell is not None:
             self.tell(self.last)
@@ -203,8 +226,17 @@ def _run_job(
             keep.add_to_curve(folder, _curve_row(update, sampled, learned, middle - start, end - middle))
             arrays, words = policy.state()
             keep.save_checkpoint(folder, update, arrays, words)
-            clock.step(name, seed, update, settings.updates, sampled.success, time.perf_counter() - start)
+            seconds = time.perf_counter() - start
+            clock.step(name, seed, update, settings.updates, sampled.success, seconds, _new_notes(policy))
     _evaluate(folder, settings, game, policy, seed)
+
+
+def _new_notes(policy: Policy) -> tuple[str, ...]:
+    """What the policy noted since it was asked last, such as its device or that memory ran out."""
+    notes: list[str] = getattr(policy, "notes", [])
+    found = tuple(notes)
+    notes.clear()
+    return found
 
 
 def _wait_or_stop(run: Path, clock: _Clock, wants_stop: Callable[[], bool]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from graft_core.insight.picture import GraphPaint, GraphStructure, mean_per_edge
 from graft_core.rollouts import RolloutBatch
 
 ENDINGS = ("success", "failure", "unknown", "root")
+LINE = 14.0
 LABEL_GAP = 13.0
 """Pixels from the border of a node to the base line of its label."""
 
@@ -77,12 +79,14 @@ def without_texts(structure: GraphStructure) -> GraphStructure:
 
 def placed_labels(structure: GraphStructure, at: Sequence[tuple[float, float]], radius: Sequence[float]) -> list[int]:
     """Rows of the nodes whose label is drawn: the most visited first, as far as no label covers another."""
-    taken: list[tuple[float, float, float]] = []
+    taken: defaultdict[int, list[tuple[float, float, float]]] = defaultdict(list)  # by bands of one line's height
     placed = []
     for i in sorted(range(len(at)), key=lambda i: (-int(structure.node_visits[i]), i)):
         x, y, half = at[i][0], at[i][1] + radius[i] + LABEL_GAP, 3.3 * len(structure.node_label[i]) + 4
-        if structure.node_label[i] and all(abs(x - tx) > half + other or abs(y - ty) > 14 for tx, ty, other in taken):
-            taken.append((x, y, half))
+        band = int(y // LINE)
+        near = (label for b in (band - 1, band, band + 1) for label in taken[b])
+        if structure.node_label[i] and all(abs(x - tx) > half + other or abs(y - ty) > LINE for tx, ty, other in near):
+            taken[band].append((x, y, half))
             placed.append(i)
     return placed
 

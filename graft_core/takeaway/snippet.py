@@ -15,7 +15,7 @@ def command(settings: Settings, path: str, group_by: str | None = None, *, json:
 
     Options that neither estimator has are left out, as the command would refuse them.
     """
-    name = PurePath(path).name
+    name = _name(path)
     parts = ["graft", "findings", _shell(f"./{name}" if name.startswith("-") else name)]
     if group_by is not None:
         parts.append(_flag("group-by", group_by))
@@ -37,7 +37,7 @@ def python(settings: Settings, path: str, group_by: str | None = None, group_id:
     lines = [
         "import graft_core as gc",
         "",
-        f"batch = gc.load({PurePath(path).name!r}{grouped})",
+        f"batch = gc.load({_name(path)!r}{grouped})",
         f"settings = {made}",
         "found = gc.findings(batch, settings)",
         "print(found.table())",
@@ -45,6 +45,11 @@ def python(settings: Settings, path: str, group_by: str | None = None, group_id:
     if group_id is not None:
         lines.append(f"gc.show(found.graph, {group_id!r}, settings)  # in a notebook; .save('graph.html') elsewhere")
     return "\n".join(lines) + "\n"
+
+
+def _name(path: str) -> str:
+    """A file's or folder's own name; the present folder has none."""
+    return PurePath(path).name or "."
 
 
 def _flag(name: str, word: str) -> str:

@@ -210,7 +210,14 @@ def test_an_upload_is_opened_and_the_address_cannot_bring_it_back(visit: Open, t
 
 def test_hostile_text_stays_text(visit: Open, tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [
-        {"rollout_id": HOSTILE, "step": 0, "observation": HOSTILE, "action": HOSTILE, "outcome": i, "metadata": {HOSTILE: HOSTILE}}
+        {
+            "rollout_id": HOSTILE,
+            "step": 0,
+            "observation": HOSTILE,
+            "action": HOSTILE,
+            "outcome": i,
+            "metadata": {HOSTILE: HOSTILE},
+        }
         for i in (0, 1)
     ]
     name = "![x](http-evil.example).jsonl"
@@ -266,10 +273,46 @@ def test_a_card_made_under_a_rule_is_verified_under_it(tmp_path: Path) -> None:
 
 
 def test_sizes_in_words() -> None:
-    assert [size_words(n) for n in (0, 999, 1500, 569_000, 2_750_000_000)] == ["0 bytes", "999 bytes", "1.5 kB", "569 kB", "2.8 GB"]
+    assert [size_words(n) for n in (0, 999, 1500, 569_000, 2_750_000_000)] == [
+        "0 bytes",
+        "999 bytes",
+        "1.5 kB",
+        "569 kB",
+        "2.8 GB",
+    ]
     assert sizes_words({8: 8}) == "8 tasks × 8 rollouts"
     assert sizes_words({16: 1, 8: 6}) == "7 tasks of 8 to 16 rollouts (6 × 8, 1 × 16)"
 
 
 def test_an_error_is_one_line_without_markup() -> None:
     assert said("a\n![x](http://y)") == "a !\\[x\\](http\\://y)"
+
+
+def test_how_far_a_large_file_was_read_is_told(tmp_path: Path) -> None:
+    line = json.dumps({"group_id": "g", "rollout_id": "r", "step": None, "outcome": 1.0, "metadata": {"x": "y" * 1000}})
+    for name in "ab":
+        rows = (line.replace('"r"', f'"{name}{i}"') for i in range(1500))
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(rows) + "\n")
+    total = sum(path.stat().st_size for path in tmp_path.iterdir())
+    told: list[tuple[int, int]] = []
+    gc.load(tmp_path, progress=lambda done, of: told.append((done, of)))
+    assert {of for _, of in told} == {total}
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert told[0][0] == 0
+    assert told[-1][0] == total
+    assert len(told) >= 5
+    path = str(tmp_path / "a.jsonl")
+    first, second = ([], [])  # type: tuple[list[int], list[int]]
+    batch, _ = cache.read_once(path, cache.stamp(path), lambda done, _: first.append(done))
+    again, _ = cache.read_once(path, cache.stamp(path), lambda done, _: second.append(done))
+    assert first
+    assert not second
+    assert again is batch
+
+
+def test_chance_that_was_dealt_with_a_bar_is_taken_from_the_cache(visit: Open) -> None:
+    test = visit(page="findings", a="path_gae")
+    next(b for b in test.button if b.label.startswith("Is this more")).click().run()
+    assert not test.exception
+    test.text_input(key="url_q").set_value("apple").run()
+    assert not test.exception

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -19,10 +22,10 @@ Open = Callable[..., AppTest]
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
-    """`opened(path, at="3")` runs the page on a file with an address."""
+    """`opened(path, at="3")` runs the page on files with an address."""
 
-    def go(path: Path | None = None, **address: str) -> AppTest:
-        monkeypatch.setenv(server.PATHS_VARIABLE, json.dumps([str(path)] if path else []))
+    def go(*paths: Path, **address: str) -> AppTest:
+        monkeypatch.setenv(server.PATHS_VARIABLE, json.dumps([str(path) for path in paths]))
         test = AppTest.from_file(str(server.MAIN), default_timeout=60)
         for name, word in address.items():
             test.query_params[name] = word
@@ -69,6 +72,36 @@ def test_shows_every_step_of_a_short_rollout_with_its_numbers(opened: Open, vect
     assert all(found.batch.text(int(a)) in codes for a in found.batch.action[start:end])
     first = f"{found.values.v[found.graph.src[start]]:.2f} → {found.values.v[found.graph.dst[start]]:.2f}"
     assert first in words(test)
+
+
+def figure(test: AppTest) -> list[dict[str, Any]]:
+    return list(json.loads(test.get("plotly_chart")[0].proto.spec)["data"])
+
+
+def test_the_sign_of_a_bar_reads_without_colour(opened: Open) -> None:
+    found = findings(gc.load(server.given_paths()[0]))
+    start, end = found.batch.offsets[4:6].tolist()
+    test = opened(at=str(int(found.batch.order[start])))
+    bars = [trace for trace in figure(test) if trace["type"] == "bar"]
+    for trace, credit in zip(bars, (found.credit[start:end], found.baseline[start:end]), strict=True):
+        assert trace["marker"]["pattern"]["shape"] == ["/" if x < -1e-9 else "" for x in credit]
+        assert {c for c, x in zip(trace["marker"]["color"], credit, strict=True) if x > 1e-9} <= {"#0072B2"}
+
+
+def test_aligned_bars_stand_in_their_rows(opened: Open) -> None:
+    batch = gc.load(server.given_paths()[0])
+    rows = align_rollouts(gc.build_graph(batch), 1, 4)
+    test = opened(task=batch.group_ids[0], rollout=batch.rollout_ids[1], beside=batch.rollout_ids[4])
+    left, right = (array(trace["x"]) for trace in figure(test) if trace["type"] == "bar")
+    assert left == [i for i, row in enumerate(rows) if row.left is not None]
+    assert right == [i for i, row in enumerate(rows) if row.right is not None]
+
+
+def array(data: Any) -> list[Any]:
+    """A list from a figure, which may be packed."""
+    if isinstance(data, dict):
+        return np.frombuffer(base64.b64decode(data["bdata"]), dtype=data["dtype"]).tolist()
+    return list(data)
 
 
 def test_opens_the_first_rollout_with_a_good_step(opened: Open) -> None:
@@ -121,7 +154,7 @@ def test_two_rollouts_side_by_side(opened: Open) -> None:
     shared, same = sum(r.shared for r in rows), sum(r.same_action for r in rows)
     assert shared > same
     one, other = batch.rollout_ids[1], batch.rollout_ids[4]
-    test = opened(task=batch.group_ids[0], rollout=one, whole="1", **{"with": other})
+    test = opened(task=batch.group_ids[0], rollout=one, whole="1", beside=other)
     said = words(test)
     assert f"**{one}** and **{other}** share {shared} moment" in said
     assert f"the same action in {same} of them" in said
@@ -173,13 +206,15 @@ def test_odd_batches_give_a_sensible_page(opened: Open, tmp_path: Path, case: st
     assert test.selectbox(key="url_rollout").options
     if case == "no steps":
         assert "no steps" in test.info[0].value
+        assert "no steps" in press(test, "N").info[0].value
+        assert test.query_params["rollout"] == "b"
     elif case != "one rollout":
-        assert not opened(path, rollout="a", **{"with": "b"}).error
+        assert not opened(path, rollout="a", beside="b").error
 
 
 @pytest.mark.parametrize(
     ("address", "says"),
-    [({"rollout": "zz"}, "no rollout 'zz'"), ({"with": "zz"}, "no rollout 'zz'"), ({"task": "zz"}, "no task 'zz'")],
+    [({"rollout": "zz"}, "no rollout 'zz'"), ({"beside": "zz"}, "no rollout 'zz'"), ({"task": "zz"}, "no task 'zz'")],
 )
 def test_a_wrong_word_in_the_address_is_a_message(opened: Open, vectors: Path, address: dict[str, str], says: str) -> None:
     test = opened(vectors / "hand.jsonl", **address)
@@ -187,10 +222,18 @@ def test_a_wrong_word_in_the_address_is_a_message(opened: Open, vectors: Path, a
     assert steps_shown(test)
 
 
+def test_another_file_starts_without_the_first_ones_words(opened: Open, vectors: Path, tmp_path: Path) -> None:
+    other = write(tmp_path / "other.jsonl", step("z", 0, "s", "x", 1.0))
+    test = opened(vectors / "hand.jsonl", other, rollout="r1", beside="r2", at="0", lam="0.5")
+    test.selectbox(key="url_file").set_value(1).run()
+    assert not test.warning
+    assert dict(test.query_params) == {"file": "1", "lam": "0.5"}
+
+
 def test_hostile_text_is_text(opened: Open, tmp_path: Path) -> None:
     bad = "<img src=x onerror=alert(1)> [link](javascript:alert(1)) $x$ :red[no] `code` \u202e"
     rows = [{**step(bad, 0, bad, bad, 1.0), "group_id": bad}, {**step("b", 0, bad, "y", 0.0), "group_id": bad}]
-    test = opened(write(tmp_path / "bad.jsonl", *rows), **{"rollout": bad, "with": "b"})
+    test = opened(write(tmp_path / "bad.jsonl", *rows), rollout=bad, beside="b")
     for element in test.markdown:
         assert "<img" not in element.value.replace("\\<img", "")
         assert "](java" not in element.value

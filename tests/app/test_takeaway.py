@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,9 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import graft_core as gc
 import graft_sample_data
 from graft_app import server
 from graft_app.views import takeaway
+from graft_core.insight.cards import data_sha256
+from graft_core.insight.notes import Notes
 
 PAGE = """
 from graft_app import batch as table
@@ -71,7 +75,7 @@ def test_every_format_is_offered_under_a_safe_name(offered: Callable[..., tuple[
         "household-cool-apple.svg", "household-cool-apple.html", "household-cool-apple.graphml",
         "household-cool-apple-steps.csv", "household-cool-apple-steps.jsonl", "household-cool-apple-steps.parquet",
         "household-report.html", "household-steps.csv", "household-steps.jsonl", "household-steps.parquet",
-        "household-weights-good-graft.jsonl",
+        "household-weights-good-graft-td.jsonl",
     ]  # fmt: skip
     assert len(test.get("download_button")) == len(files)
 
@@ -84,7 +88,7 @@ def test_files_hold_what_they_say(offered: Callable[..., tuple[AppTest, Files]],
     assert page.startswith(b"<!DOCTYPE html>") and b"vis-network" in page
     assert made["household-steps.jsonl"].count(b"\n") == 1027
     assert 0 < made["household-cool-apple-steps.jsonl"].count(b"\n") < 1027
-    assert made["household-weights-good-graft.jsonl"].count(b"\n") == 142
+    assert made["household-weights-good-graft-td.jsonl"].count(b"\n") == 142
     digest = hashlib.sha256(Path(sample).read_bytes()).hexdigest()
     assert digest.encode() in made["household-report.html"]
     kept = json.loads(pq.read_table(io.BytesIO(made["household-steps.parquet"])).schema.metadata[b"graft"])
@@ -112,7 +116,7 @@ def test_moments_and_edges_are_tables_too(offered: Callable[..., tuple[AppTest, 
 
 
 def test_weights_of_the_credit_on_screen_for_all_steps(offered: Callable[..., tuple[AppTest, Files]], sample: str) -> None:
-    _, files = offered(sample, takeaway_train=False, takeaway_all_steps=True)
+    _, files = offered(sample, takeaway_chosen="all")
     rows = [json.loads(line) for line in files["household-weights-all-graft-td.jsonl"]().split(b"\n")[:-1]]  # type: ignore[arg-type]
     assert len(rows) == 1027 and set(rows[0]) == {"group_id", "rollout_id", "step", "weight"}
 
@@ -136,3 +140,42 @@ def test_hostile_rollouts_are_offered_and_made(
         assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-."), name
         assert len(make()) > 100
     assert all("\u202e" not in block.value for block in test.code)
+
+
+def test_the_choice_to_leave_texts_out_outlives_the_closed_menu(
+    offered: Callable[..., tuple[AppTest, Files]], sample: str
+) -> None:
+    test, _ = offered(sample, takeaway_findings=False)
+    test.checkbox[0].check().run()
+    for is_open in (False, True):
+        test.session_state["takeaway_graph"] = is_open
+        test.run()
+    assert test.checkbox[0].value is True
+    test.checkbox[0].uncheck().run()
+    assert test.checkbox[0].value is False and test.session_state[takeaway.LEFT_OUT] is False
+
+
+def test_verdicts_choose_the_steps_to_train_on(
+    offered: Callable[..., tuple[AppTest, Files]], sample: str, tmp_path: Path
+) -> None:
+    path = Path(shutil.copy(sample, tmp_path))
+    found = gc.findings(gc.load(str(path)), shuffles=0)
+    best = [(row["group_id"], row["rollout_id"], row["step"]) for row in found.rows(found.good[:2])]
+    notes = Notes.open(path, data_sha256([path]))
+    notes.set(best[0], verdict="keep")
+    notes.set(best[1], verdict="reject")
+    for which, count in (("kept", 1), ("good", 141)):
+        _, files = offered(path, takeaway_chosen=which)
+        lines = files[f"household-weights-{which}-graft-td.jsonl"]().split(b"\n")[:-1]  # type: ignore[arg-type]
+        keys = [(row["group_id"], row["rollout_id"], row["step"]) for row in map(json.loads, lines)]
+        assert len(keys) == count and (best[0] in keys) and best[1] not in keys
+
+
+def test_the_train_preset_says_how_many_good_steps_it_would_push_down(
+    offered: Callable[..., tuple[AppTest, Files]], sample: str
+) -> None:
+    test, files = offered(sample, takeaway_train=True)
+    rows = [json.loads(line) for line in files["household-weights-good-graft.jsonl"]().split(b"\n")[:-1]]  # type: ignore[arg-type]
+    below = sum(row["weight"] < 0 for row in rows)
+    assert 0 < below < len(rows) == 142
+    assert any(text.value.startswith(f"{below} of 142 weights below 0") for text in test.caption)

@@ -57,7 +57,7 @@ def test_findings_that_are_likely_good_are_hardly_ever_contradicted(bench: Modul
 
 def test_twenty_kills_lose_nothing_finished(root: Path, tmp_path: Path) -> None:
     steps = _module("live_run_tests", root / "tests" / "graft_core" / "live" / "test_run.py")
-    steps.kill_and_check(tmp_path / "killed", 2, 20)
-    steps.finish(tmp_path / "killed")
-    steps.finish(tmp_path / "straight")
+    steps.kill_and_check(tmp_path / "killed", 2, 20, 150)
+    steps.finish(tmp_path / "killed", 150)
+    steps.finish(tmp_path / "straight", 150)
     steps.same_result(tmp_path / "killed", tmp_path / "straight")

@@ -21,7 +21,7 @@ from graft_core.takeaway.report import report_html
 from graft_core.takeaway.svg import graph_svg
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "graft_core" / "support"))
-import hostile  # noqa: E402
+import hostile
 
 MENUS = """
 from graft_app import batch as table
@@ -140,7 +140,8 @@ def test_a_notebook_shows_the_graph_in_a_sealed_frame(evil: Findings, from_disk:
 
 
 def test_downloads_in_the_app(
-    start_script: Callable[..., Any], visit: Callable[..., Page], settle: Callable[[Page], None], evil_file: Path, tmp_path: Path
+    start_script: Callable[..., Any], visit: Callable[..., Page], settle: Callable[[Page], None], evil_file: Path,
+    tmp_path: Path,
 ) -> None:
     script = tmp_path / "menus.py"
     script.write_text(MENUS, encoding="utf-8")
@@ -153,6 +154,7 @@ def test_downloads_in_the_app(
         got = waiting.value
         assert got.suggested_filename.endswith(ending) and Path(got.path()).stat().st_size > 1000
     page.get_by_text("Leave texts out").click()
+    page.wait_for_timeout(1500)  # until the buttons belong to the new run
     settle(page)
     with page.expect_download() as waiting:
         page.get_by_role("button", name="SVG").first.click()

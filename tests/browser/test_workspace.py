@@ -15,17 +15,13 @@ import graft_sample_data
 from graft_core.rollouts import RolloutBatch
 
 Visit = Callable[..., Page]
+SLOW = 20_000  # milliseconds; parts of the page arrive one by one on a busy machine
 
 
 @pytest.fixture
 def start(visit: Visit, app: Any) -> Callable[[str], Page]:
-    """Opens the app's first page and then a page of it."""
-
-    def go(where: str) -> Page:
-        visit(app)
-        return visit(app, where)
-
-    return go
+    """Opens a page of the app on the sample data."""
+    return lambda where: visit(app, where)
 
 
 def batch() -> RolloutBatch:
@@ -34,7 +30,7 @@ def batch() -> RolloutBatch:
 
 def drawn(page: Page) -> None:
     """Waits for the first figure; its library comes with the first one."""
-    expect(page.locator(".js-plotly-plot .nsewdrag").first).to_be_visible(timeout=20_000)
+    expect(page.locator(".js-plotly-plot .nsewdrag").first).to_be_visible(timeout=SLOW)
 
 
 def centre(page: Page, selector: str, number: int = 0) -> tuple[float, float]:
@@ -82,7 +78,7 @@ def test_keys_walk_and_a_bar_chooses_its_step(start: Callable[[str], Page], sett
 def test_the_same_moment_of_another_rollout_is_one_key_away(start: Callable[[str], Page]) -> None:
     found = batch()
     page = start("rollouts?at=0")
-    expect(page.get_by_role("button", name="Same moment")).to_be_enabled()
+    expect(page.get_by_role("button", name="Same moment")).to_be_enabled(timeout=SLOW)
     page.keyboard.press("m")
     page.wait_for_url(lambda url: "at=0" not in url and "rollout=" in url)
     graph = gc.build_graph(found)
@@ -110,22 +106,22 @@ def test_a_brushed_rectangle_and_a_chosen_point_are_in_the_address(
     y0, y1 = (float(y) for y in asked(page)["box"].split(",")[2:])
     n = int(((a >= across[0]) & (a <= across[1]) & (b >= y0) & (b <= y1)).sum())
     assert n > 0
-    expect(page.get_by_text(f"Brushed steps ({n:,})")).to_be_visible()
+    expect(page.get_by_text(f"Brushed steps ({n:,})")).to_be_visible(timeout=SLOW)
     page.reload()
-    expect(page.get_by_text(f"Brushed steps ({n:,})")).to_be_visible()
+    expect(page.get_by_text(f"Brushed steps ({n:,})")).to_be_visible(timeout=SLOW)
 
 
 def test_a_row_chooses_its_step_and_its_button_opens_the_graph(start: Callable[[str], Page]) -> None:
     page = start("compare")
     frame = page.get_by_test_id("stDataFrame").first
-    expect(frame.locator("canvas").first).to_be_visible()
+    expect(frame.locator("canvas").first).to_be_visible(timeout=SLOW)
     drawn(page)  # moves the table
     frame.scroll_into_view_if_needed()
     box = frame.locator("canvas").first.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + 18, box["y"] + 35 + 17)
     page.wait_for_url("**at=**")
-    expect(page.get_by_role("button", name="Transcript")).to_be_visible()
+    expect(page.get_by_role("button", name="Transcript")).to_be_visible(timeout=SLOW)
     row = asked(page)["at"]
     page.keyboard.press("g")
     page.wait_for_url("**/graph?**sel=e**")
@@ -134,7 +130,7 @@ def test_a_row_chooses_its_step_and_its_button_opens_the_graph(start: Callable[[
 
 def test_no_sideways_scroll_at_1093(start: Callable[[str], Page], page: Page) -> None:
     page.set_viewport_size({"width": 1093, "height": 800})
-    for where in ("rollouts", "rollouts?rollout=r1&with=r5", "compare?at=12&a=path_gae&c_rules=history:1"):
+    for where in ("rollouts", "rollouts?rollout=r1&beside=r5", "compare?at=12&a=path_gae&c_rules=history:1"):
         start(where)
         drawn(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= 1093

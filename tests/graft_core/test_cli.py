@@ -70,6 +70,20 @@ def test_undefined_is_null_or_empty_and_provenance_travels(
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_how_the_input_was_loaded_travels_with_the_credit(
+    capsys: pytest.CaptureFixture[str], vectors: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "credit.jsonl"
+    status, _, _ = run(
+        capsys, "credit", str(vectors / "mixed.jsonl"), "--estimator", "grpo", "--group-by", "file",
+        "--success-when", "outcome>=0.123456789", "-o", str(out),
+    )  # fmt: skip
+    settings = json.loads((tmp_path / "credit.jsonl.meta.json").read_text())["settings"]
+    assert status == 0
+    assert settings["group_by"] == "file"
+    assert settings["success_when"] == "outcome >= 0.123456789"
+
+
 def test_all_estimators_with_a_line_for_each_that_is_absent(capsys: pytest.CaptureFixture[str], vectors: Path) -> None:
     from graft_core.credit import estimators
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from graft_core.cli import main
+from graft_core.live import keep, process
 
 LIVE = ["live", "--env", "key-door", "--updates", "2", "--seeds", "2", "--group-size", "4", "--turns", "20", "--evaluate", "4"]
 
@@ -55,6 +62,17 @@ def test_wrong_words_are_one_sentence(
     assert "Traceback" not in error
 
 
+def test_going_on_needs_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*LIVE, "--estimator", "grpo", "-o", str(tmp_path / "run")]) == 0
+    first = capsys.readouterr().out
+    assert main(["live", "--resume", "-o", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().out.split() == first.split()
+    assert main(["live", "--resume", "-o", str(tmp_path / "none")]) == 1
+    assert "holds no live run" in capsys.readouterr().err
+    assert main(["live"]) == 2
+    assert "expected --env NAME" in capsys.readouterr().err
+
+
 def test_probe_check_export_and_import(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sample = str(root / "sample_data" / "household.jsonl")
     step = ["--step", "cool glass/r7/10", "--tries", "8"]
@@ -73,3 +91,44 @@ def test_probe_check_export_and_import(root: Path, tmp_path: Path, capsys: pytes
     assert main(["probe", "check", sample, "--env", "household", "--step", "x/y/1"]) == 2
     assert "GROUP/ROLLOUT/STEP" in capsys.readouterr().err
     assert main(["probe", "check", sample, "--env", "key-door", *step]) == 1
+
+
+def test_a_run_in_its_own_process_is_seen_and_stops_when_asked(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    pid = process.start(run, [*LIVE[1:], "--updates", "500"])
+    assert _wait(lambda: process.status(run).get("update", 0) > 1)
+    assert process.status(run)["pid"] == pid and process.is_alive(pid)
+    assert main(["live", "--resume", "-o", str(run)]) == 2  # two at one run would spoil it
+    keep.ask(run, "stop")
+    assert _wait(lambda: not process.is_alive(pid))
+    assert process.status(run)["state"] == "stopped"
+    assert "stopped as asked" in process.log_file(run).read_text()
+    at = process.status(run)["update"]
+    assert process.start(run) != pid
+    assert _wait(lambda: process.status(run).get("update", 0) > at)
+    keep.ask(run, "stop")
+    assert _wait(lambda: process.status(run)["state"] == "stopped")
+
+
+def test_a_run_is_not_left_behind_and_a_killed_one_is_known(tmp_path: Path) -> None:
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    run = tmp_path / "run"
+    pid = process.start(run, [*LIVE[1:], "--updates", "500"], stop_with=other.pid)
+    assert _wait(lambda: process.status(run).get("update", 0) > 1)
+    other.communicate(b"\n")
+    assert _wait(lambda: not process.is_alive(pid))
+    assert process.status(run)["state"] == "stopped"
+    pid = process.start(run, [*LIVE[1:], "--updates", "500"])
+    assert _wait(lambda: process.status(run).get("pid") == pid)
+    os.kill(pid, signal.SIGKILL)
+    assert _wait(lambda: not process.is_alive(pid))
+    assert process.status(run)["state"] == "killed"
+
+
+def _wait(until: Callable[[], bool], seconds: float = 60.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if until():
+            return True
+        time.sleep(0.02)
+    return False

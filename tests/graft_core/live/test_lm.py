@@ -17,7 +17,15 @@ from graft_core.errors import InputError, UsageError  # noqa: E402
 from graft_core.live.games import make_game  # noqa: E402
 from graft_core.live.generate import parse_action  # noqa: E402
 from graft_core.live.lm import LMOptions, LMPolicy, clipped_loss  # noqa: E402
-from graft_core.live.models import CARD, choose_device, load_policy, plain_words, tiny_model, word_tokenizer  # noqa: E402
+from graft_core.live.models import (  # noqa: E402
+    CARD,
+    chat_words,
+    choose_device,
+    load_policy,
+    plain_words,
+    tiny_model,
+    word_tokenizer,
+)
 from graft_core.live.policy import Lesson, Situation, UpdateOptions  # noqa: E402
 from graft_core.live.sampler import Plan, sample  # noqa: E402
 from graft_core.live.weights import loss_weights, token_counts, update_shares  # noqa: E402
@@ -66,7 +74,7 @@ def test_actions_of_one_token_take_the_short_way_to_the_same_scores() -> None:
 
 def test_one_forward_pass_serves_all_that_read_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     policy, calls = small(), []
-    monkeypatch.setattr(policy, "_forward", lambda *given, real=policy._forward: calls.append(1) or real(*given))
+    monkeypatch.setattr(policy, "_sums", lambda *given, real=policy._sums: calls.append(1) or real(*given))
     luck = np.random.default_rng(0).random((6, 2))
     policy.choose([RED] * 6, luck)
     policy.choose([RED] * 6, luck)
@@ -206,6 +214,22 @@ def test_models_that_cannot_be_had_are_named(tmp_path: Path, monkeypatch: pytest
         choose_device("gpu")
 
 
+def test_a_general_model_reads_its_chat_template_or_plain_text(shipped: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(shipped, folder)
+    (folder / CARD).unlink()
+    plain = load_policy(str(folder), "cpu")
+    assert any("has no chat template" in note for note in plain.notes)
+    assert plain.words(RED).endswith("Possible actions:\nwalk\nopen\n\nAction:")
+    plain.tokenizer.chat_template = "{% for m in messages %}[{{ m.role }}] {{ m.content }} {% endfor %}[assistant]"
+    assert chat_words(plain.tokenizer)(RED).startswith("[system] You play a text game.")
+    plain.tokenizer.chat_template = (
+        "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}[{{ m.role }}] {{ m.content }}"
+        "{% endfor %}"
+    )
+    assert chat_words(plain.tokenizer)(RED).startswith("[user] You play a text game.")
+
+
 def test_code_that_comes_with_a_model_is_not_run(shipped: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(shipped, folder)
@@ -220,17 +244,45 @@ def test_code_that_comes_with_a_model_is_not_run(shipped: Path, tmp_path: Path) 
 
 def test_out_of_memory_halves_the_batch_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = small(batch=8)
-    real = policy._forward
+    real = policy._sums
 
-    def tight(rows: Any, keep: int, model: Any) -> Any:
-        if len(rows) > 2:
+    def tight(situations: Any, widest: int, model: Any) -> Any:
+        if len(situations) > 1:
             raise torch.OutOfMemoryError("tried to allocate")
-        return real(rows, keep, model)
+        return real(situations, widest, model)
 
-    monkeypatch.setattr(policy, "_forward", tight)
-    assert policy._scores([DOOR])[0] == pytest.approx(by_hand(policy, DOOR), abs=1e-5)
-    assert policy.batch == 2
-    assert policy.notes == [f"cpu ran out of memory: at most {n} sequences per pass from now on" for n in (4, 2)]
-    monkeypatch.setattr(policy, "_forward", lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError("no")))
+    monkeypatch.setattr(policy, "_sums", tight)
+    found = policy._scores([DOOR, RED])
+    assert found[0] == pytest.approx(by_hand(policy, DOOR), abs=1e-5)
+    assert found[1] == pytest.approx(by_hand(policy, RED), abs=1e-5)
+    assert policy.batch == 4
+    assert policy.notes == ["cpu ran out of memory: at most 4 sequences per pass from now on"]
+    monkeypatch.setattr(policy, "_sums", lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError("no")))
     with pytest.raises(InputError, match="too little memory for one sequence"):
-        policy._scores([RED])
+        policy._scores([RED._replace(prompt="you walk")])
+
+
+def test_auto_takes_the_best_device_there_is_and_half_precision_on_it(shipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert choose_device("auto") == "cpu"
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert choose_device("auto") == "mps"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert choose_device("auto") == "cuda" and choose_device("cuda:1") == "cuda:1" and choose_device("cpu") == "cpu"
+    moved: list[str] = []
+    monkeypatch.setattr(torch.nn.Module, "to", lambda self, where: moved.append(where) or self)
+    policy = load_policy(str(shipped))
+    assert moved == ["cuda"] and policy.device == "cuda"
+    assert {p.dtype for p in policy.model.parameters()} == {torch.bfloat16}
+
+
+def test_half_precision_plays_learns_and_comes_back_the_same(shipped: Path) -> None:
+    here = Situation("You stand on the ice at row 3, column 5.", "", ("left", "down", "right", "up"))
+    full, half = load_policy(str(shipped), "cpu"), load_policy(str(shipped), "cpu", dtype="bfloat16")
+    assert half._scores([here])[0] == pytest.approx(full._scores([here])[0], abs=0.05)
+    choices = half.choose([here] * 4, np.linspace(0.1, 0.9, 8).reshape(4, 2))
+    half.improve(Lesson([here] * 4, choices, np.array([1.0, -1, 1, -1]), np.full(4, 0.25)), UpdateOptions(1e-2, 1))
+    other = load_policy(str(shipped), "cpu", dtype="bfloat16")
+    other.restore(*half.state())
+    assert other._scores([here])[0].tolist() == half._scores([here])[0].tolist()

@@ -19,9 +19,9 @@ import graft_core as gc
 from graft_core.errors import InputError, UsageError
 from graft_core.live import keep
 from graft_core.live.games import make_game
-from graft_core.live.policy import UpdateOptions
+from graft_core.live.policy import Situation, UpdateOptions
 from graft_core.live.run import LiveSettings, Progress, Stopped, job_folder, run_live
-from graft_core.live.start import PolicyOptions
+from graft_core.live.start import PolicyOptions, make_policy
 from graft_core.live.table import first_update_at, interval, table_text
 
 SMALL = LiveSettings(
@@ -150,21 +150,29 @@ def test_settings_that_make_no_sense_are_refused(field: str) -> None:
 
 
 COMMAND = [
-    sys.executable, "-m", "graft_core.cli", "live", "--env", "key-door", "--graph-key", "no-key", "--updates", "12",
+    sys.executable, "-m", "graft_core.cli", "live", "--env", "key-door", "--graph-key", "no-key",
     "--seeds", "2", "--group-size", "8", "--estimator", "graft_td", "--estimator", "path_gae", "--record", "all",
     "--evaluate", "8", "-o",
 ]  # fmt: skip
 
 
-def kill_and_check(run: Path, seed: int, kills: int) -> None:
-    """Start the run, kill it at random points, and go on; after every kill all files can be read."""
-    rng, updates = random.Random(seed), 0
+def finished(run: Path) -> int:
+    """Updates finished so far, of all estimators and seeds."""
+    kept = [keep.load_checkpoint(folder) for folder in run.glob("*/seed-*")]
+    return sum(one.update for one in kept if one is not None)
+
+
+def kill_and_check(run: Path, seed: int, kills: int, updates: int) -> None:
+    """Start the run, kill it at random points of its work, and go on; after every kill all files can be read."""
+    rng, before = random.Random(seed), 0
     for _ in range(kills):
-        started = subprocess.Popen([*COMMAND, str(run)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = [*COMMAND, str(run), "--updates", str(updates)]
+        started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until = time.monotonic() + 60
-        while time.monotonic() < until and not list(run.glob("*/seed-*/state.npz")) and started.poll() is None:
-            time.sleep(0.01)
-        time.sleep(rng.uniform(0.0, 0.6))
+        while time.monotonic() < until and finished(run) == before:
+            time.sleep(0.005)
+        time.sleep(rng.uniform(0.0, 0.2))
+        assert started.poll() is None, "the run ended before it was killed: too short for this test"
         started.send_signal(signal.SIGKILL)
         started.wait()
         done = 0
@@ -179,13 +187,13 @@ def kill_and_check(run: Path, seed: int, kills: int) -> None:
             if files:
                 batch = gc.load(folder)
                 assert not np.isnan(batch.outcome[: 8 * at]).any()
-        assert done >= updates
-        updates = done
+        assert done > before
+        before = done
         assert keep.read_json(run / "live.json")["graft_live"] == 1
 
 
-def finish(run: Path) -> None:
-    done = subprocess.run([*COMMAND, str(run)], capture_output=True, text=True, check=False)
+def finish(run: Path, updates: int) -> None:
+    done = subprocess.run([*COMMAND, str(run), "--updates", str(updates)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -200,9 +208,9 @@ def same_result(run: Path, other: Path) -> None:
 
 
 def test_killed_at_random_points_it_goes_on_and_loses_nothing_finished(tmp_path: Path) -> None:
-    kill_and_check(tmp_path / "killed", int(os.environ.get("GRAFT_KILL_SEED", "1")), 3)
-    finish(tmp_path / "killed")
-    finish(tmp_path / "straight")
+    kill_and_check(tmp_path / "killed", int(os.environ.get("GRAFT_KILL_SEED", "1")), 3, 40)
+    finish(tmp_path / "killed", 40)
+    finish(tmp_path / "straight", 40)
     same_result(tmp_path / "killed", tmp_path / "straight")
 
 
@@ -269,3 +277,26 @@ def test_intervals_and_first_times_by_hand() -> None:
     assert all(np.isnan(interval([0.5])))
     assert first_update_at([{"update": 1, "success": 0.7}, {"update": 2, "success": 0.8}]) == 2
     assert first_update_at([{"update": 1, "success": 0.7}]) is None
+
+
+def test_a_trained_policy_is_a_start_for_another_run_and_for_probes(whole: Path) -> None:
+    folder, game = job_folder(whole, "path_gae", 0), make_game("key-door")
+    policy = make_policy(PolicyOptions(str(folder)), game)
+    kept = keep.load_checkpoint(folder)
+    assert kept is not None
+    assert policy.state()[0]["logits"].tobytes() == kept.arrays["logits"].tobytes()
+
+
+def test_a_tiny_model_is_made_for_any_world_and_kept_whole(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the extra `live` is not installed")
+    settings = LiveSettings(
+        "household:task=swap", PolicyOptions("tiny", device="cpu"), {"grpo": {}}, group_size=3, updates=1, turns=4, evaluate=0
+    )
+    told: list[Progress] = []
+    run_live(settings, tmp_path / "run", told.append)
+    game = make_game(settings.env)
+    policy = make_policy(PolicyOptions(str(job_folder(tmp_path / "run", "grpo", 0)), device="cpu"), game)
+    words = policy.words(Situation("Put the mug on the shelf.", "", ("look",)))  # type: ignore[attr-defined]
+    assert policy.tokenizer.unk_token_id not in policy.tokenizer(words)["input_ids"]  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="expected a model's path"):
+        make_policy(PolicyOptions("tiny", device="cpu"), make_game("worlds:Corridor"))

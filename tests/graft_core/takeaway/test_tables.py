@@ -19,7 +19,7 @@ import graft_core as gc
 from graft_core.insight import Findings
 from graft_core.takeaway.graphml import graph_graphml
 from graft_core.takeaway.tables import as_bytes, edge_rows, node_rows, step_rows
-from graft_core.takeaway.weights import training_weights
+from graft_core.takeaway.weights import train_settings, training_weights
 
 MAKERS = (step_rows, node_rows, edge_rows)
 
@@ -139,11 +139,11 @@ def test_ids_of_elements_in_graphml_are_not_given_twice(sample: Findings) -> Non
 
 def test_weights_are_the_credit_a_trainer_would_use(sample: Findings) -> None:
     batch = sample.batch
-    rows = jsonl(training_weights(sample, np.arange(batch.n_steps)))
+    rows = jsonl(training_weights(sample, np.arange(batch.n_steps), train_settings(sample)))
     assert [list(row) for row in rows[:1]] == [["group_id", "rollout_id", "step", "weight"]]
     wanted = gc.estimate(batch, "graft")[batch.order]
     assert [row["weight"] for row in rows] == pytest.approx(wanted.tolist())
-    own = training_weights(sample, settings=sample.settings)
+    own = training_weights(sample)
     assert own.column("weight").to_pylist() == pytest.approx(sample.credit[sample.good].tolist())
     assert own.num_rows == 142 and min(own.column("weight").to_pylist()) > 0
 
@@ -153,7 +153,7 @@ def test_weights_keep_the_graph_that_is_on_screen() -> None:
 
     batch = gc.load(graft_sample_data.paths()[0])
     found = gc.findings(batch, rules=("history:1",), gamma=0.9, shuffles=0)
-    weights = training_weights(found, np.arange(batch.n_steps)).column("weight").to_numpy()
+    weights = training_weights(found, np.arange(batch.n_steps), train_settings(found)).column("weight").to_numpy()
     wanted = gc.estimate(batch, "graft", rules=("history:1",), gamma=0.9)[batch.order]
     np.testing.assert_allclose(weights, wanted)
     assert not np.allclose(wanted, gc.estimate(batch, "graft")[batch.order])

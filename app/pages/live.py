@@ -1,0 +1,335 @@
+"""Live: train a small policy with each credit from the same start, watch it, and take its rollouts to the other pages."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import streamlit as st
+
+from graft_app import batch as on_table
+from graft_app import paths, urlstate
+from graft_app.jobs import View, jobs, kept_settings
+from graft_app.server import is_loopback
+from graft_app.views import live_figures, live_form, live_rollouts, opening
+from graft_app.views.live_form import Order
+from graft_app.views.text import count, literal
+from graft_core.errors import GraftError
+from graft_core.live import keep
+from graft_core.live.run import LiveSettings
+from graft_core.live.table import result_rows
+from graft_core.settings import LOOK
+from graft_core.states.compose import join_rules
+
+OWNER, SAID = "live_owner", "live_said"
+EARLIER_SHOWN = 20
+LONGER = 20
+WORDS = {
+    "waiting": "waiting", "starting": "starting", "running": "running", "paused": "paused", "done": "done",
+    "stopped": "stopped", "failed": "broke off", "interrupted": "interrupted", "elsewhere": "running, started elsewhere",
+    "unknown": "unknown",
+}
+
+
+def owner() -> str:
+    """A word for this visit; the queue is fair between visits."""
+    return str(st.session_state.setdefault(OWNER, secrets.token_hex(8)))
+
+
+def said(error: Exception) -> None:
+    """Keep a message for the next run of the page: callbacks write nothing themselves."""
+    st.session_state[SAID] = opening.said(error)
+
+
+def start(order: Order) -> None:
+    try:
+        urlstate.write("run", jobs().start(order.env, order.words, owner(), order.quick))
+    except GraftError as error:
+        said(error)
+
+
+def ask(name: str, word: str) -> None:
+    try:
+        jobs().ask(name, word)
+    except GraftError as error:
+        said(error)
+
+
+def go_on(name: str, longer: int = 0) -> None:
+    try:
+        settings = kept_settings(jobs().place(name))
+        jobs().go_on(name, owner(), _quick(settings), settings.updates + longer if longer else None)
+    except GraftError as error:
+        said(error)
+
+
+def _quick(settings: LiveSettings) -> bool:
+    order = Order(
+        settings.env, settings.policy.name, tuple(settings.estimators), group_size=settings.group_size * settings.groups,
+        seeds=len(settings.seeds), updates=settings.updates, turns=settings.turns,
+    )  # fmt: skip
+    return order.quick
+
+
+def remove(name: str) -> None:
+    try:
+        jobs().remove(name)
+        urlstate.write("run", None)
+    except GraftError as error:
+        said(error)
+
+
+def open_run(name: str) -> None:
+    urlstate.write("run", name)
+
+
+def start_side() -> None:
+    """The two standing cases, the form, and earlier runs."""
+    st.markdown("#### Train a policy")
+    places = st.columns(2)
+    for place, (title, (order, meaning)) in zip(places, live_form.CASES.items(), strict=True):
+        place.button(
+            title, key=f"case_{title}", on_click=start, args=(order,),
+            help=f"{meaning} Ten seeds, 60 updates, about a minute on a free core.",
+            icon=":material/key:" if title == "Clean keys" else ":material/key_off:", width="stretch",
+        )  # fmt: skip
+    with st.container(border=True):
+        top = st.container()
+        order = live_form.form(not is_loopback(str(st.get_option("server.address") or "")))
+        wrong = live_form.trouble(order)
+        top.button("Start", key="live_start", type="primary", icon=":material/play_arrow:", on_click=start, args=(order,),
+                  disabled=bool(wrong), width="stretch")  # fmt: skip
+        if wrong:
+            top.caption(wrong)
+        elif order.policy == live_form.TABULAR:
+            lane = "goes into the quick lane" if order.quick else "waits its turn among the long runs"
+            top.caption(f"At most about {order.seconds:.0f} s of work; {lane}.")
+    with st.expander("The same on the command line"):
+        st.code(live_form.order_words(["live", *order.words, "-o", "runs/mine"]), language=None, wrap_lines=True)
+    earlier()
+
+
+def earlier() -> None:
+    """Runs of this visit; those on disk too where only this machine reaches the app."""
+    names = jobs().of(owner())
+    if is_loopback(str(st.get_option("server.address") or "")):
+        names += [name for name in jobs().on_disk() if name not in names]
+    if not names:
+        return
+    with st.expander(f"Earlier runs ({len(names)})"):
+        for name in names[:EARLIER_SHOWN]:
+            st.button(literal(name, 60), key=f"earlier_{name}", on_click=open_run, args=(name,), type="tertiary")
+        st.caption(f"in {literal(jobs().folder.name)}/; the latest 100 that were started here are kept")
+
+
+def steer(name: str, view: View) -> None:
+    """Pause, stop, go on, delete."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"#### {literal(name, 70)}", width="content")
+        if view.state in ("running", "starting", "elsewhere"):
+            st.button("Pause", key="live_pause", icon=":material/pause:", on_click=ask, args=(name, "pause"))
+        if view.state == "paused":
+            st.button("Resume", key="live_resume", icon=":material/play_arrow:", on_click=ask, args=(name, "resume"))
+        if view.active:
+            st.button("Stop", key="live_stop", icon=":material/stop:", on_click=ask, args=(name, "stop"))
+        elif view.state in ("stopped", "interrupted", "failed") and (jobs().place(name) / keep.LIVE).is_file():
+            st.button("Continue", key="live_go_on", icon=":material/play_arrow:", on_click=go_on, args=(name,))
+        elif view.state == "done":
+            st.button(f"{LONGER} more updates", key="live_longer", icon=":material/add:", on_click=go_on, args=(name, LONGER))
+        if not view.active and view.state != "unknown":
+            st.button("Delete", key="live_remove", icon=":material/delete:", on_click=remove, args=(name,), type="tertiary",
+                      help="This run with its rollouts, curves and policies, for good.")  # fmt: skip
+
+
+def where_it_is(view: View) -> None:
+    """State, progress and time left, or why it broke off."""
+    if view.state == "failed":
+        st.error(f"{opening.said(view.why)}. What was sampled before is kept.", title="The run broke off",
+                 icon=":material/error:")  # fmt: skip
+        return
+    if view.state == "waiting":
+        st.info(f"In the queue; {count(view.before, 'run is', 'runs are')} before it.", icon=":material/hourglass_empty:")
+        return
+    status = view.status
+    done, total = int(status.get("done") or 0), int(status.get("total") or 0)
+    words = WORDS[view.state] + (f": {opening.said(view.why)}" if view.why else "")
+    if done and total:
+        left = status.get("seconds_left")
+        words += f" · {done:,} of {total:,} updates"
+        if view.state == "running":
+            words += f" · {live_figures.title_of(str(status.get('estimator')))}, seed {status.get('seed')}"
+            words += f" · about {left:,.0f} s left" if isinstance(left, (int, float)) else ""
+    st.progress(min(1.0, done / total) if total else 0.0, literal(words, 200))
+
+
+def what_it_is(settings: LiveSettings) -> str:
+    """The run's settings in one line."""
+    seeds, groups = count(len(settings.seeds), "seed"), f"{settings.groups} × " if settings.groups > 1 else ""
+    return (
+        f"{literal(settings.env, 60)} · {literal(settings.policy.name, 60)} policy · {groups}{settings.group_size} rollouts "
+        f"per update · {count(settings.updates, 'update')} · {seeds} · at most {settings.turns} turns · step size "
+        f"{settings.update.step_size:g} · the graph's key: {literal(' + '.join(settings.rules), 80)}"
+    )
+
+
+def read_settings(name: str) -> LiveSettings | None:
+    """What the run directory says; None before the process has written it."""
+    folder = jobs().place(name)
+    if not (folder / keep.LIVE).is_file():
+        return None
+    settings: LiveSettings = kept_settings(folder)
+    return settings
+
+
+def shown_estimator(settings: LiveSettings) -> str:
+    """Whose rollouts are looked at."""
+    names = list(settings.estimators)
+    chosen = st.segmented_control(
+        "Rollouts of", names, format_func=live_figures.title_of, default=names[0], required=True, key="live_rollouts_of"
+    )
+    return chosen if chosen in names else names[0]
+
+
+def follow(name: str, before: str) -> None:
+    """What changes while the run goes on: progress, curves, credit, the table, the latest rollouts and their graph."""
+    view = jobs().view(name)
+    if view.state != before:  # other buttons are needed now
+        st.rerun(scope="app")
+    where_it_is(view)
+    settings = read_settings(name)
+    if settings is None:
+        return
+    run = jobs().place(name)
+    curves = live_figures.read_curves(run, settings)
+    if any(curves.values()):
+        left, right = st.columns([2, 1])
+        with left:
+            live_figures.curves_chart(curves, settings.updates)
+        with right:
+            live_figures.credit_charts(curves)
+        st.caption(
+            "Line: mean over the seeds so far. Band: 95 % interval of that mean. Right: how many steps of the latest update "
+            "got which credit."
+        )
+        results(result_rows(run, settings))
+    latest_rollouts(name, settings)
+
+
+def results(rows: list[dict[str, Any]]) -> None:
+    """Ends with intervals over seeds, and what they allow to say."""
+    if not any(row["seeds"] for row in rows):
+        return
+    plain, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    st.dataframe(
+        live_figures.result_table(rows), hide_index=True, alt="results per estimator", key="live_results",
+        column_config={
+            "seeds": plain(help="finished so far"),
+            "start": text(help="success of the first update's rollouts"),
+            "end": text(help="success of fresh rollouts after the last update"),
+            "seconds": plain(format="%.1f"), "invalid": plain(help="invalid actions"),
+        },
+    )  # fmt: skip
+    sentence = live_figures.verdict(rows)
+    if sentence:
+        st.markdown(sentence)
+
+
+def latest_rollouts(name: str, settings: LiveSettings) -> None:
+    """The graph of the latest rollouts of one estimator, and the rollouts as a table."""
+    chosen = shown_estimator(settings)
+    latest = live_rollouts.read_latest(jobs().place(name), settings, chosen)
+    if latest is None:
+        st.caption("No rollouts yet; those of the first seed are kept.")
+        return
+    st.markdown(f"**Latest rollouts of {literal(live_figures.title_of(chosen))}** · {live_rollouts.facts(latest)}")
+    st.button(
+        "Look at all rollouts of this run", key="live_take", icon=":material/search:", on_click=wanted, args=(name, chosen),
+        help="Puts the run directory on the table: Findings, Graph and the other pages show it, and see new rollouts "
+        "whenever something is clicked there.",
+    )  # fmt: skip
+    with table_sentences():
+        live_rollouts.graph(latest, "live_graph")
+    st.dataframe(live_rollouts.table(latest.found.batch), hide_index=True, alt="latest rollouts", key="live_latest")
+
+
+def table_sentences() -> Any:
+    """Errors as sentences; a fragment must not stop the page with the others."""
+    return on_table.sentences()
+
+
+def wanted(name: str, chosen: str) -> None:
+    """The whole page, not the part that is followed, has to change to another one."""
+    st.session_state["live_wanted"] = (name, chosen)
+
+
+def put_on_table(name: str, chosen: str) -> None:
+    """Open an estimator's run directory as the batch of all pages, with the run's own merge rule."""
+    settings = read_settings(name)
+    if settings is None or chosen not in settings.estimators:
+        return
+    folder = live_rollouts.recorded(jobs().place(name), settings, chosen)
+    entry = table_entry(folder, f"{name}, {live_figures.title_of(chosen)}")
+    on_table.put_on_menu(entry)
+    for parameter in ("look", "task", "sel", "at", "rollout", "beside", "group_by", "success_when", "rules"):
+        urlstate.write(parameter, None)
+    urlstate.write("file", entry.word)
+    if settings.rules != LOOK.rules:
+        urlstate.write("rules", join_rules(settings.rules))
+    st.switch_page("pages/findings.py", query_params={word: st.query_params[word] for word in st.query_params})
+
+
+def table_entry(folder: Any, title: str) -> on_table.Entry:
+    """A word for the address where the folder lies under one that the app may open, else one for this visit."""
+    for number, root in enumerate(paths.roots()):
+        if folder.is_relative_to(root):
+            try:
+                place = paths.inside(number, folder.relative_to(root).as_posix())
+                return on_table.Entry(place.word, str(place.path), title)
+            except GraftError:
+                continue
+    known = st.session_state.setdefault(on_table.UPLOADED, [])
+    found = next((entry for entry in known if entry.path == str(folder)), None)
+    if found is None:
+        found = on_table.Entry(f"u{len(known) + 1}", str(folder), title)
+        known.append(found)
+    return found
+
+
+def run_word(word: str) -> str:
+    jobs().place(word)
+    return word
+
+
+def welcome() -> None:
+    st.markdown("#### What earns what, tried out")
+    st.markdown(
+        "Each estimator trains the same small policy from the same start with the same seeds; only the credit differs. "
+        "Curves, credit and the graph grow while the rollouts arrive. The run goes on when this page is closed, until the "
+        "app itself ends; its address brings the page back."
+    )
+    for title, (_, meaning) in live_form.CASES.items():
+        st.markdown(f"**{title}.** {meaning}")
+
+
+wish = st.session_state.pop("live_wanted", None)
+if wish is not None:
+    put_on_table(*wish)
+chosen_run = urlstate.read("run", run_word, None)
+side, main = st.columns([1, 2.6], gap="large")
+with side:
+    start_side()
+with main:
+    message = st.session_state.pop(SAID, None)
+    if message:
+        st.error(message, icon=":material/error:")
+    if chosen_run is None:
+        welcome()
+    else:
+        with on_table.sentences():
+            now = jobs().view(chosen_run)
+            if now.state == "unknown":
+                st.warning("There is no run of this name here; it was deleted, or the app was started elsewhere.",
+                           icon=":material/link_off:")  # fmt: skip
+            else:
+                steer(chosen_run, now)
+                st.fragment(follow, run_every="1s" if now.active else None)(chosen_run, now.state)

@@ -1,0 +1,167 @@
+"""What a live run is to do: the form, in the words of `graft live`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, Final
+
+import streamlit as st
+
+from graft_app.jobs import QUICK_SECONDS
+from graft_app.views.text import one_line
+from graft_core.credit import estimators
+from graft_core.live.games import DEFAULT_TURNS, GRAPH_KEYS, TURNS
+
+ENVIRONMENTS: Final = {
+    "key-door": "Key and door, 4 × 4",
+    "frozen-lake:size=4": "Frozen lake, 4 × 4",
+    "frozen-lake:size=4,slippery=true": "Frozen lake, 4 × 4, slippery",
+    "frozen-lake": "Frozen lake, 8 × 8",
+    "cliff": "Cliff walk",
+    "layered": "Random layers that re-merge",
+    "household": "Household, 18 tasks",
+}
+TABULAR, TINY = "tabular", "tiny"
+POLICIES: Final = {TABULAR: "Tabular (no torch)", TINY: "Tiny language model"}
+OWN: Final = "another model"
+STEP_SIZES: Final = {TABULAR: 3.0, TINY: 0.002, OWN: 0.000001}
+EXACT: Final = "exact"
+KEY_WORDS: Final = {EXACT: "the whole observation", "no-key": "all but the key (hidden)", "row": "the row alone"}
+FIRST_ESTIMATORS: Final = ("graft_td", "path_gae", "grpo")
+NEEDED: Final = ("torch", "transformers", "tokenizers", "safetensors")
+
+
+@dataclass(frozen=True)
+class Order:
+    """A run that was asked for. step_size None: the policy's own default."""
+
+    env: str = "key-door"
+    policy: str = TABULAR
+    estimators: tuple[str, ...] = FIRST_ESTIMATORS
+    graph_key: str = EXACT
+    group_size: int = 16
+    seeds: int = 3
+    updates: int = 20
+    turns: int = TURNS["key-door"]
+    step_size: float | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """The words of the command line."""
+        numbers = {"group-size": self.group_size, "seeds": self.seeds, "updates": self.updates, "turns": self.turns}
+        words = ["--env", self.env, "--policy", self.policy]
+        words += [word for name in self.estimators for word in ("--estimator", name)]
+        words += [] if self.graph_key == EXACT else ["--graph-key", self.graph_key]
+        words += [word for name, value in numbers.items() for word in (f"--{name}", str(value))]
+        return words if self.step_size is None else [*words, "--step-size", f"{self.step_size!r}"]
+
+    @property
+    def seconds(self) -> float:
+        """How long a tabular run of this size takes at the most, roughly, on one core."""
+        updates = len(self.estimators) * self.seeds * self.updates
+        return updates * (0.008 + 1e-5 * self.group_size * self.turns)
+
+    @property
+    def quick(self) -> bool:
+        return self.policy == TABULAR and self.env != "household" and self.seconds <= QUICK_SECONDS
+
+
+CASES: Final = {
+    "Clean keys": (
+        Order(seeds=10, updates=60, step_size=3.0),
+        "Moments are told apart by the whole observation: every credit learns to fetch the key and open the door.",
+    ),
+    "Hidden key": (
+        Order(seeds=10, updates=60, step_size=3.0, graph_key="no-key"),
+        "The policy sees the key, the graph does not: credit that trusts the map alone (graph TD) fails, credit that also "
+        "trusts the outcome (path GAE, GRPO) learns.",
+    ),
+}
+"""The two standing cases: what each credit makes of the same start when the graph is right, and when it hides a state."""
+
+
+def torch_there() -> bool:
+    """Whether a language model can be run here."""
+    return all(find_spec(name) is not None for name in NEEDED)
+
+
+def usual_turns(env: str) -> int:
+    """The turn limit where none is chosen."""
+    return TURNS.get(env.partition(":")[0], DEFAULT_TURNS)
+
+
+def _kept(key: str, **more: Any) -> dict[str, Any]:
+    return {"key": key, "persist_state": "session", **more}
+
+
+def form(open_to_others: bool) -> Order:
+    """The choices. open_to_others: other machines reach the app, so nothing of theirs is imported or downloaded."""
+    env = st.selectbox(
+        "Environment", list(ENVIRONMENTS), format_func=lambda e: ENVIRONMENTS.get(e, one_line(e, 60)),
+        accept_new_options=not open_to_others,
+        help="Options stand behind a colon: frozen-lake:size=6,slippery=true. toy-text:Taxi-v3 takes one of gymnasium's, "
+        "module:Class your own, as in `graft live --env`.",
+        **_kept("live_env"),
+    )  # fmt: skip
+    env = str(env or "key-door")
+    policy, kind = _policy(open_to_others)
+    known = estimators()
+    names = st.multiselect(
+        "Estimators", [n for n, e in known.items() if "value" not in e.needs], default=list(FIRST_ESTIMATORS),
+        format_func=lambda n: known[n].title, max_selections=6, help="Each trains from the same start with the same seeds.",
+        **_kept("live_estimators"),
+    )  # fmt: skip
+    keys = [EXACT, *GRAPH_KEYS.get(env.partition(":")[0], {}), "history:1"]
+    graph_key = st.selectbox(
+        "The graph tells moments apart by", keys, format_func=lambda k: KEY_WORDS.get(k, "this and the last observation"),
+        help="Only the graph: the policy sees everything whatever is hidden here.", **_kept(f"live_key_{keys[1]}"),
+    )  # fmt: skip
+    left, right = st.columns(2)
+    group_size = left.number_input("Group size", 2, 256, 16, help="rollouts of one update", **_kept("live_group_size"))
+    seeds = right.number_input("Seeds", 1, 50, 3, help="intervals are over seeds", **_kept("live_seeds"))
+    updates = left.number_input("Updates", 1, 2000, 20, **_kept("live_updates"))
+    turns = right.number_input("Turns", 1, 1000, usual_turns(env), help="limit of a rollout", **_kept(f"live_turns_{env}"))
+    step_size = st.number_input(
+        "Step size", 0.0, 1000.0, STEP_SIZES[kind], format="%g", step=None,
+        help="of the update; one for all estimators, so none is tuned more than another", **_kept(f"live_step_{kind}"),
+    )  # fmt: skip
+    return Order(env, policy, tuple(names), str(graph_key), int(group_size), int(seeds), int(updates), int(turns), step_size)
+
+
+def _policy(open_to_others: bool) -> tuple[str, str]:
+    """The policy and its kind."""
+    if not torch_there():
+        st.selectbox("Policy", [TABULAR], format_func=lambda p: POLICIES[p], **_kept("live_policy_bare"))
+        st.caption("A language model needs torch and transformers: stop the app and start it with `make live`.")
+        return TABULAR, TABULAR
+    kinds = [TABULAR, TINY] if open_to_others else [TABULAR, TINY, OWN]
+    kind = str(st.selectbox("Policy", kinds, format_func=lambda p: POLICIES.get(p, "Another model …"), **_kept("live_policy")))
+    if kind != OWN:
+        return kind, kind
+    path = st.text_input(
+        "Model", placeholder="a folder, or a Hugging Face id", max_chars=500, **_kept("live_model"),
+        help="A causal language model; code that comes with a model is never run. An id may be downloaded by transformers.",
+    )  # fmt: skip
+    return path.strip(), OWN
+
+
+def trouble(order: Order) -> str:
+    """Why the order cannot be queued, empty where it can."""
+    if not order.estimators:
+        return "Choose at least one estimator."
+    if not order.policy:
+        return "Name a model: a folder or a Hugging Face id."
+    if order.policy.startswith("-") or order.env.startswith("-"):
+        return "A name does not begin with a dash."
+    if not order.step_size:
+        return "The step size must be above 0: with 0 nothing is learned."
+    return ""
+
+
+def order_words(words: Sequence[str]) -> str:
+    """The command a person would type for the same run."""
+    import shlex
+
+    return "graft " + shlex.join(words)
