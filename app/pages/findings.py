@@ -9,7 +9,7 @@ import streamlit as st
 
 from graft_app import batch as table
 from graft_app import cache, controls, urlstate
-from graft_app.views import header, lists
+from graft_app.views import header, lists, takeaway
 from graft_app.views.tables import as_csv, as_jsonl, column_config, steps_table
 from graft_app.views.text import count
 from graft_core.credit import estimators
@@ -125,6 +125,13 @@ def matching(rows: list[dict[str, Any]], query: str, least: int) -> list[dict[st
     return [row for row in rows if fits(row)]
 
 
+def taken(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows as they are taken away: without texts where the reader chose so."""
+    if not takeaway.texts_left_out():
+        return rows
+    return [{name: value for name, value in row.items() if name not in ("action", "observation")} for row in rows]
+
+
 def show_list(found: Findings, settings: Settings) -> None:
     """The chosen list as a table; a chosen row leads to its graph."""
     which, query, least = chooser(found, settings)
@@ -149,8 +156,9 @@ def show_list(found: Findings, settings: Settings) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         stands = f"{count(len(rows), 'row')} for {count(sum(r['count'] for r in rows), 'step')}: "
         st.caption(f"{stands}equal moment and action are one row. Choose a row to open it in its graph.")
-        st.download_button("CSV", lambda: as_csv(rows), f"{which}.csv", "text/csv", icon=":material/download:")
-        st.download_button("JSONL", lambda: as_jsonl(rows), f"{which}.jsonl", icon=":material/download:")
+        takeaway.findings_menu(opened, settings, found)
+        st.download_button("CSV", lambda: as_csv(taken(rows)), f"{which}.csv", "text/csv", icon=":material/download:")
+        st.download_button("JSONL", lambda: as_jsonl(taken(rows)), f"{which}.jsonl", icon=":material/download:")
     if which == "lost":
         lists.lost_groups(cache.lost_of(*opened.source, settings))
     picked = chosen["selection"]["rows"]

@@ -10,7 +10,7 @@ import streamlit as st
 
 from graft_app import batch as table
 from graft_app import cache, controls, urlstate
-from graft_app.views import detail, header, judge
+from graft_app.views import detail, header, judge, takeaway
 from graft_app.views.graph import Selection, graph_view, selected
 from graft_app.views.text import count, number, one_line
 from graft_core.credit import estimators
@@ -21,6 +21,7 @@ from graft_core.insight.moment import edge_rows, node_rows
 from graft_core.insight.palette import credit_limit
 from graft_core.insight.picture import GraphStructure, mean_per_edge, paint, picture
 from graft_core.settings import LOOK, Settings
+from graft_core.takeaway.drawn import without_texts
 
 VIEW = "graph_picture"
 SIZES = (300, 1000, 2000)
@@ -95,6 +96,8 @@ def draw(found: Findings, group: int, settings: Settings, value_word: str) -> No
     words = repr(sorted(settings.graph_words.items()))
     size = urlstate.read("nodes", int, SIZES[0])
     structure = structure_of(opened.source, words, group, size if size in SIZES else SIZES[0], found)
+    if takeaway.texts_left_out():  # the picture's own PNG button must not carry them either
+        structure = without_texts(structure)
     names = detail.both(found)
     edge_credit = {name: mean_per_edge(found.graph, found.batch.to_rows(x)) for name, x in names.items()}
     side = "b" if st.query_params.get("side") == "b" else "a"
@@ -115,7 +118,9 @@ def draw(found: Findings, group: int, settings: Settings, value_word: str) -> No
         structure, painted, chosen(found, group), key=VIEW, path=path_of(found, group), height=560,
         on_select=lambda: remember(structure), on_flip=flip,
     )
-    left, right = st.columns([3, 1], vertical_alignment="center")
+    left, right, away = st.columns([3, 1, 0.8], vertical_alignment="center")
+    with away:
+        takeaway.graph_menu(opened, settings, found, group, structure, painted)
     left.caption(structure.caption + " · positions depend on the graph alone, never on λ, estimator or baseline")
     if structure.nodes_drawn < structure.nodes_total or size != SIZES[0]:
         right.selectbox(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -21,7 +22,7 @@ from graft_core.live.table import result_rows
 from graft_core.settings import LOOK
 from graft_core.states.compose import join_rules
 
-OWNER, SAID = "live_owner", "live_said"
+OWNER, SAID, WANTED = "live_owner", "live_said", "live_wanted"
 EARLIER_SHOWN = 20
 LONGER = 20
 WORDS = {
@@ -193,7 +194,7 @@ def shown_estimator(settings: LiveSettings) -> str:
 def follow(name: str, before: str) -> None:
     """What changes while the run goes on: progress, curves, credit, the table, the latest rollouts and their graph."""
     view = jobs().view(name)
-    if view.state != before:  # other buttons are needed now
+    if view.state != before or WANTED in st.session_state:  # other buttons, or another page, are needed now
         st.rerun(scope="app")
     where_it_is(view)
     settings = read_settings(name)
@@ -247,19 +248,13 @@ def latest_rollouts(name: str, settings: LiveSettings) -> None:
         help="Puts the run directory on the table: Findings, Graph and the other pages show it, and see new rollouts "
         "whenever something is clicked there.",
     )  # fmt: skip
-    with table_sentences():
-        live_rollouts.graph(latest, "live_graph")
+    live_rollouts.graph(latest, "live_graph")
     st.dataframe(live_rollouts.table(latest.found.batch), hide_index=True, alt="latest rollouts", key="live_latest")
-
-
-def table_sentences() -> Any:
-    """Errors as sentences; a fragment must not stop the page with the others."""
-    return on_table.sentences()
 
 
 def wanted(name: str, chosen: str) -> None:
     """The whole page, not the part that is followed, has to change to another one."""
-    st.session_state["live_wanted"] = (name, chosen)
+    st.session_state[WANTED] = (name, chosen)
 
 
 def put_on_table(name: str, chosen: str) -> None:
@@ -278,7 +273,7 @@ def put_on_table(name: str, chosen: str) -> None:
     st.switch_page("pages/findings.py", query_params={word: st.query_params[word] for word in st.query_params})
 
 
-def table_entry(folder: Any, title: str) -> on_table.Entry:
+def table_entry(folder: Path, title: str) -> on_table.Entry:
     """A word for the address where the folder lies under one that the app may open, else one for this visit."""
     for number, root in enumerate(paths.roots()):
         if folder.is_relative_to(root):
@@ -311,7 +306,7 @@ def welcome() -> None:
         st.markdown(f"**{title}.** {meaning}")
 
 
-wish = st.session_state.pop("live_wanted", None)
+wish = st.session_state.pop(WANTED, None)
 if wish is not None:
     put_on_table(*wish)
 chosen_run = urlstate.read("run", run_word, None)

@@ -61,7 +61,8 @@ def curves_chart(curves: Mapping[str, Sequence[Curve]], updates: int) -> None:
     ]
     span, ticks = {"domain": [1, max(2, updates)]}, {"grid": False, "tickMinStep": 1, "tickCount": 6, "format": "d"}
     x = {"field": "update", "type": "quantitative", "scale": span, "axis": ticks}
-    y = {"type": "quantitative", "title": "success", "scale": {"domain": [-0.02, 1.03], "nice": False}, "axis": {"values": [0, 0.5, 1], "format": "g"}}
+    reach = {"domain": [-0.02, 1.03], "nice": False}
+    y = {"type": "quantitative", "title": "success", "scale": reach, "axis": {"values": [0, 0.5, 1], "format": "g"}}
     colour = {"field": "estimator", "type": "nominal", "scale": {"domain": titles, "range": COLOURS[: len(titles)]}}
     dash = {"field": "estimator", "type": "nominal", "scale": {"domain": titles, "range": DASHES[: len(titles)]}}
     symbol = {"symbolSize": 400, "symbolStrokeWidth": 2.5, "symbolType": "stroke", "symbolOpacity": 1}

@@ -46,7 +46,7 @@ class Progress:
         if percent >= 100:
             words = f"Read {size_words(total)}; putting the rollouts together"
         elif percent >= 5 and passed >= 1:
-            words += f", about {passed * (total - done) / done:.0f} s left"
+            words += f", about {max(1.0, passed * (total - done) / done):.0f} s left"
         self.place.progress(min(percent, 100) / 100, f"{words} …")
 
 

@@ -20,7 +20,7 @@ from graft_core.live import keep
 SECONDS = 60.0
 SLEEP = (sys.executable, "-c", "import sys; sys.stdin.buffer.read()")  # until the pipe closes
 FAIL = (sys.executable, "-c", "import sys; sys.exit('seed 0: fine\\ngraft: the disk is full')")
-SMALL = ["--env", "key-door", "--group-size", "4", "--turns", "20", "--estimator", "path_gae", "--seeds", "1", "--evaluate", "4"]
+SMALL = ["--env", "key-door", "--group-size", "4", "--turns", "20", "--estimator", "path_gae", "--seeds", "1"]
 SERVER = """
 import sys, time
 from pathlib import Path

@@ -48,7 +48,8 @@ def fill(page: Page, label: str, value: int) -> None:
 
 def rollouts(page: Page) -> int:
     """Rollouts behind the picture."""
-    found = re.search(r"([\d,]+) rollouts?, \d+ succeeded", page.get_by_role("paragraph").filter(has_text="Latest rollouts of").inner_text())
+    line = page.get_by_role("paragraph").filter(has_text="Latest rollouts of")
+    found = re.search(r"([\d,]+) rollouts?, \d+ succeeded", line.inner_text())
     assert found
     return int(found[1].replace(",", ""))
 
