@@ -13,8 +13,8 @@ from graft_app import cache, controls, urlstate
 from graft_app.views import detail, header, judge, takeaway
 from graft_app.views.graph import Selection, graph_view, selected
 from graft_app.views.text import count, number, one_line
+from graft_app.views.where import row_at, task_menu
 from graft_core.credit import estimators
-from graft_core.errors import UsageError
 from graft_core.insight import Findings
 from graft_core.insight.measures import sink_conflicts
 from graft_core.insight.moment import edge_rows, node_rows
@@ -26,24 +26,6 @@ from graft_core.takeaway.drawn import without_texts
 VIEW = "graph_picture"
 SIZES = (300, 1000, 2000)
 SAME_UNITS = ("graft_td", "path_gae", "graft")
-
-
-def group_of(found: Findings) -> int:
-    """The task the address names, else the first one with good steps."""
-    ids = found.batch.group_ids
-    first = int(found.batch.group[found.batch.step_rollout[found.good[0]]]) if found.good.size else 0
-
-    def parse(word: str) -> int:
-        if word not in ids:
-            raise UsageError(f"there is no task {word!r} in this batch")
-        return ids.index(word)
-
-    group = urlstate.read("task", parse, first)
-    st.selectbox(
-        "Task", range(len(ids)), format_func=lambda g: one_line(ids[g], 60),
-        **urlstate.bind("task", group, None, lambda g: ids[g]),
-    )
-    return int(group)
 
 
 def chosen(found: Findings, group: int) -> Selection | None:
@@ -60,15 +42,9 @@ def chosen(found: Findings, group: int) -> Selection | None:
     return {"kind": kind, "id": chosen_id} if owner == group else None
 
 
-def step_at(found: Findings) -> int | None:
-    """The batch row of the step that the address names (`at`)."""
-    word = st.query_params.get("at", "")
-    return int(word) if word.isascii() and word.isdigit() and int(word) < found.batch.n_steps else None
-
-
 def path_of(found: Findings, group: int) -> list[int]:
     """Edges of the rollout whose step the address names."""
-    step = step_at(found)
+    step = row_at(found)
     row = -1 if step is None else int(found.batch.step_rollout_rows[step])
     if row < 0 or found.batch.group[row] != group:
         return []
@@ -214,7 +190,7 @@ if found.batch.n_steps == 0:
     st.stop()
 top = st.columns([1.3, 1.5, 1.2, 0.8], vertical_alignment="bottom")
 with top[0]:
-    group = group_of(found)
+    group = task_menu(found)
 with top[1]:
     sides(settings)
 with top[2]:
@@ -231,7 +207,7 @@ with side:
     elif choice["kind"] == "node":
         detail.moment(found, choice["id"], opened.value_word)
     else:
-        step = detail.step(found, choice["id"], opened.value_word, step_at(found), lambda row: urlstate.write("at", str(row)))
+        step = detail.step(found, choice["id"], opened.value_word, row_at(found), lambda row: urlstate.write("at", str(row)))
         judge.show(opened, settings, step)
 lambda_line(found, settings)
 low = st.columns([1, 1, 1.4], vertical_alignment="bottom")

@@ -197,6 +197,12 @@ def follow(name: str, before: str) -> None:
     if view.state != before or WANTED in st.session_state:  # other buttons, or another page, are needed now
         st.rerun(scope="app")
     where_it_is(view)
+    with on_table.sentences():  # a part that runs alone passes no error to the page around it
+        details(name)
+
+
+def details(name: str) -> None:
+    """Curves, credit, the table, and the latest rollouts, as far as the run has come."""
     settings = read_settings(name)
     if settings is None:
         return

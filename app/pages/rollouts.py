@@ -13,11 +13,11 @@ from graft_app.views import header, why
 from graft_app.views.charts import QUIET, aligned_figure, course_figure
 from graft_app.views.text import count, literal, number, one_line
 from graft_app.views.transcript import aligned, rollout_name, transcript
+from graft_app.views.where import step_at, task_menu
 from graft_core.credit import estimators
 from graft_core.errors import UsageError
 from graft_core.insight import Findings
 from graft_core.insight.transcript import Course, same_moment_elsewhere, sibling
-from graft_core.insight.why import position_of_row
 from graft_core.rollouts import IntArray
 from graft_core.settings import LOOK
 
@@ -25,37 +25,6 @@ FIGURE = "course"
 FEW, MANY = 8, 40  # rows around the chosen step; rows of a page of the whole transcript
 TALL = 700
 LEAST = 0.005  # a change that two digits show
-
-
-def step_at(found: Findings) -> int | None:
-    """Path position of the step that the address names by its batch row (`at`)."""
-    word = st.query_params.get("at", "")
-    if not (word.isascii() and word.isdigit() and int(word) < found.batch.n_steps):
-        return None
-    return position_of_row(found.batch, int(word))
-
-
-def task_menu(found: Findings) -> int:
-    """The task the address names, else that of its step, else the first one with good steps."""
-    batch, at = found.batch, step_at(found)
-    ids = batch.group_ids
-    first = at if at is not None else int(found.good[0]) if found.good.size else None
-
-    def parse(word: str) -> int:
-        if word not in ids:
-            raise UsageError(f"there is no task {word!r} in this batch")
-        return ids.index(word)
-
-    group = urlstate.read("task", parse, 0 if first is None else int(batch.group[batch.step_rollout[first]]))
-    bound = urlstate.bind("task", group, None, lambda g: ids[g])
-
-    def another() -> None:
-        for name in ("rollout", "beside", "at", "sel"):
-            urlstate.write(name, None)
-        bound["on_change"]()
-
-    st.selectbox("Task", range(len(ids)), format_func=lambda g: one_line(ids[g], 60), key=bound["key"], on_change=another)
-    return int(group)
 
 
 def named(found: Findings, parameter: str, rows: IntArray) -> int | None:

@@ -155,7 +155,7 @@ def trouble(order: Order) -> str:
         return "Name a model: a folder or a Hugging Face id."
     if order.policy.startswith("-") or order.env.startswith("-"):
         return "A name does not begin with a dash."
-    if not order.step_size:
+    if order.step_size is not None and order.step_size <= 0:
         return "The step size must be above 0: with 0 nothing is learned."
     return ""
 

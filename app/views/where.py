@@ -1,0 +1,49 @@
+"""Which task and which step the address names: the same on every page."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from graft_app import urlstate
+from graft_app.views.text import one_line
+from graft_core.errors import UsageError
+from graft_core.insight import Findings
+from graft_core.insight.why import position_of_row
+
+OF_A_TASK = ("rollout", "beside", "at", "sel")
+"""Words of the address that mean something in one task only."""
+
+
+def row_at(found: Findings) -> int | None:
+    """The batch row of the step that the address names (`at`)."""
+    word = st.query_params.get("at", "")
+    return int(word) if word.isascii() and word.isdigit() and int(word) < found.batch.n_steps else None
+
+
+def step_at(found: Findings) -> int | None:
+    """Its path position."""
+    row = row_at(found)
+    return None if row is None else position_of_row(found.batch, row)
+
+
+def task_menu(found: Findings) -> int:
+    """The task the address names, else that of its step, else the first one with good steps."""
+    batch, at = found.batch, step_at(found)
+    ids = batch.group_ids
+    first = at if at is not None else int(found.good[0]) if found.good.size else None
+
+    def parse(word: str) -> int:
+        if word not in ids:
+            raise UsageError(f"there is no task {word!r} in this batch")
+        return ids.index(word)
+
+    group = urlstate.read("task", parse, 0 if first is None else int(batch.group[batch.step_rollout[first]]))
+    bound = urlstate.bind("task", group, None, lambda g: ids[g])
+
+    def another() -> None:
+        for name in OF_A_TASK:
+            urlstate.write(name, None)
+        bound["on_change"]()
+
+    st.selectbox("Task", range(len(ids)), format_func=lambda g: one_line(ids[g], 60), key=bound["key"], on_change=another)
+    return int(group)
