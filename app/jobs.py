@@ -3,7 +3,7 @@
 A run is a directory under `base()`; its name is all that the address bar holds, and who knows it may steer it. Each
 process holds the reading end of a pipe whose other end only the server has: when the server ends, however it ends, the
 pipe closes, and the process stops after its update. What it said last on stderr is kept, so that a run that breaks off
-can say why. This module is also the program those processes run: `python -m graft_app.jobs RUN live --env ...`.
+can say why. `graft_app.job` is the program those processes run.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from graft_app.job import GO_ON, STOP_SECONDS
 from graft_core.errors import GraftError, InputError
 from graft_core.live import keep
 
@@ -36,11 +37,8 @@ MOST_KEPT: Final = 100
 """Runs started from the page that stay on disk; the oldest go first."""
 QUICK_SECONDS: Final = 10.0
 """A run expected to end within this may use the quick lane; one that takes twice as long no longer counts as quick."""
-STOP_SECONDS: Final = 20.0
-"""How long a run may take over the update in which it was asked to stop."""
 LINES_KEPT: Final = 40
-GO_ON: Final = "go-on"
-PROGRAM: Final = (sys.executable, "-m", "graft_app.jobs")
+PROGRAM: Final = (sys.executable, "-m", "graft_app.job")
 
 State = Literal["waiting", "starting", "running", "paused", "done", "stopped", "failed", "interrupted", "elsewhere", "unknown"]
 ACTIVE: Final = ("waiting", "starting", "running", "paused", "elsewhere")
@@ -339,69 +337,3 @@ def jobs() -> Jobs:
     made = Jobs(base())
     atexit.register(made.close)
     return made
-
-
-# -- inside the process -----------------------------------------------------------------------------------------
-
-
-def end_with_parent(run: Path, stream: int = 0) -> None:
-    """Wait until the pipe from the server closes; then ask the run to stop, and end it if it does not."""
-    while True:
-        try:
-            if not os.read(stream, 1):
-                break
-        except OSError:
-            break
-    try:
-        keep.ask(run, "stop")
-        time.sleep(STOP_SECONDS)
-    except (OSError, GraftError):
-        pass
-    os._exit(3)
-
-
-def go_on(run: Path, updates: int | None) -> int:
-    """Go on with a run by the settings it keeps."""
-    from dataclasses import replace
-
-    from graft_core.live.run import Stopped, run_live
-
-    try:
-        settings = kept_settings(run)
-        run_live(replace(settings, updates=max(settings.updates, updates or 0)), run)
-    except Stopped as stop:
-        print(f"graft: {stop}", file=sys.stderr)
-    except GraftError as error:
-        print(f"graft: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def kept_settings(run: Path) -> Any:
-    """The `LiveSettings` that a run directory keeps. `InputError` where it has none that this version reads."""
-    from graft_core.live.policy import UpdateOptions
-    from graft_core.live.run import LiveSettings
-    from graft_core.live.start import PolicyOptions
-
-    found = keep.read_json(run / keep.LIVE)
-    try:
-        words = dict(found["settings"])
-        words |= {"policy": PolicyOptions(**words["policy"]), "update": UpdateOptions(**words["update"])}
-        return LiveSettings(**{**words, "rules": tuple(words["rules"]), "seeds": tuple(words["seeds"])})
-    except (TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{run.name}: holds no settings of a live run that this version reads ({error})") from error
-
-
-def main(arguments: Sequence[str]) -> int:
-    """`RUN live ...` or `RUN go-on [UPDATES]`."""
-    run, words = Path(arguments[0]), list(arguments[1:])
-    threading.Thread(target=end_with_parent, args=(run,), daemon=True).start()
-    if words[0] == GO_ON:
-        return go_on(run, int(words[1]) if len(words) > 1 else None)
-    from graft_core.cli import main as graft
-
-    return graft(words)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -20,6 +20,7 @@ _WHERE = {
     "estimator": "graft_core.credit",
     "rules": "graft_core.states",
     "environments": "graft_core.environments",
+    "step_advantages": "graft_core.trainers",
     "describe": "graft_core.insight",
     "findings": "graft_core.insight",
     "record": "graft_core.runs",

@@ -12,6 +12,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graft_core.errors import UsageError
 from graft_core.provenance import provenance
 from graft_core.rollouts import FloatArray, RolloutBatch
 
@@ -59,12 +60,24 @@ def write_rows(
     travels = provenance(files, settings)
     replace_with(path, lambda stream: _write(table, path.suffix, stream, travels))
     if path.suffix != ".parquet":
-        meta = path.with_name(path.name + ".meta.json")
+        meta = path.with_suffix(".meta.json")
         replace_with(meta, lambda stream: stream.write(orjson.dumps(travels, option=orjson.OPT_INDENT_2)))
+
+
+def refuse_overwriting(output: str | Path, files: Iterable[str]) -> None:
+    """A `UsageError` where the output is one of the input files: what was read must not be replaced by what was made."""
+    path = Path(output)
+    for file in files:
+        if path.exists() and Path(file).exists() and path.samefile(file):
+            raise UsageError(f"{output}: is one of the input files, which would be lost; expected another name")
 
 
 def replace_with(path: Path, write: Any) -> None:
     """Write a file whole or not at all: a temporary file beside it, then a rename."""
+    if path.is_dir():
+        raise UsageError(f"{path}: is a directory, expected the name of a file")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: the directory {path.parent} does not exist")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with open(temporary, "wb") as stream:

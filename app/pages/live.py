@@ -10,7 +10,8 @@ import streamlit as st
 
 from graft_app import batch as on_table
 from graft_app import paths, urlstate
-from graft_app.jobs import View, jobs, kept_settings
+from graft_app.job import kept_settings
+from graft_app.jobs import View, jobs
 from graft_app.server import is_loopback
 from graft_app.views import live_figures, live_form, live_rollouts, opening
 from graft_app.views.live_form import Order
@@ -19,6 +20,7 @@ from graft_core.errors import GraftError
 from graft_core.live import keep
 from graft_core.live.run import LiveSettings
 from graft_core.live.table import result_rows
+from graft_core.live.weights import LOSSES
 from graft_core.settings import LOOK
 from graft_core.states.compose import join_rules
 
@@ -35,6 +37,11 @@ WORDS = {
 def owner() -> str:
     """A word for this visit; the queue is fair between visits."""
     return str(st.session_state.setdefault(OWNER, secrets.token_hex(8)))
+
+
+def open_to_others() -> bool:
+    """Whether other machines reach this app."""
+    return not is_loopback(str(st.get_option("server.address") or ""))
 
 
 def said(error: Exception) -> None:
@@ -96,10 +103,13 @@ def start_side() -> None:
         )  # fmt: skip
     with st.container(border=True):
         top = st.container()
-        order = live_form.form(not is_loopback(str(st.get_option("server.address") or "")))
-        wrong = live_form.trouble(order)
-        top.button("Start", key="live_start", type="primary", icon=":material/play_arrow:", on_click=start, args=(order,),
-                  disabled=bool(wrong), width="stretch")  # fmt: skip
+        order = live_form.form(open_to_others())
+        wrong = live_form.trouble(order, open_to_others())
+        # not a callback: its arguments would be those of the last run of the page, without what was typed just now
+        if top.button("Start", key="live_start", type="primary", icon=":material/play_arrow:", disabled=bool(wrong),
+                      width="stretch") and not wrong:  # fmt: skip
+            start(order)
+            st.rerun()
         if wrong:
             top.caption(wrong)
         elif order.policy == live_form.TABULAR:
@@ -113,7 +123,7 @@ def start_side() -> None:
 def earlier() -> None:
     """Runs of this visit; those on disk too where only this machine reaches the app."""
     names = jobs().of(owner())
-    if is_loopback(str(st.get_option("server.address") or "")):
+    if not open_to_others():
         names += [name for name in jobs().on_disk() if name not in names]
     if not names:
         return
@@ -142,11 +152,11 @@ def steer(name: str, view: View) -> None:
                       help="This run with its rollouts, curves and policies, for good.")  # fmt: skip
 
 
-def where_it_is(view: View) -> None:
+def where_it_is(name: str, view: View) -> None:
     """State, progress and time left, or why it broke off."""
     if view.state == "failed":
-        st.error(f"{opening.said(view.why)}. What was sampled before is kept.", title="The run broke off",
-                 icon=":material/error:")  # fmt: skip
+        kept = " What was sampled before is kept." if (jobs().place(name) / keep.LIVE).is_file() else ""
+        st.error(f"{opening.said(view.why)}.{kept}", title="The run broke off", icon=":material/error:")
         return
     if view.state == "waiting":
         st.info(f"In the queue; {count(view.before, 'run is', 'runs are')} before it.", icon=":material/hourglass_empty:")
@@ -178,8 +188,7 @@ def read_settings(name: str) -> LiveSettings | None:
     folder = jobs().place(name)
     if not (folder / keep.LIVE).is_file():
         return None
-    settings: LiveSettings = kept_settings(folder)
-    return settings
+    return kept_settings(folder)
 
 
 def shown_estimator(settings: LiveSettings) -> str:
@@ -196,7 +205,7 @@ def follow(name: str, before: str) -> None:
     view = jobs().view(name)
     if view.state != before or WANTED in st.session_state:  # other buttons, or another page, are needed now
         st.rerun(scope="app")
-    where_it_is(view)
+    where_it_is(name, view)
     with on_table.sentences():  # a part that runs alone passes no error to the page around it
         details(name)
 
@@ -206,6 +215,7 @@ def details(name: str) -> None:
     settings = read_settings(name)
     if settings is None:
         return
+    st.caption(what_it_is(settings))
     run = jobs().place(name)
     curves = live_figures.read_curves(run, settings)
     if any(curves.values()):
@@ -256,6 +266,33 @@ def latest_rollouts(name: str, settings: LiveSettings) -> None:
     )  # fmt: skip
     live_rollouts.graph(latest, "live_graph")
     st.dataframe(live_rollouts.table(latest.found.batch), hide_index=True, alt="latest rollouts", key="live_latest")
+    update_sees(name, settings, chosen)
+
+
+def update_sees(name: str, settings: LiveSettings, chosen: str) -> None:
+    """How credit, the loss's mean and the clip share the newest update out among verbs, rollouts and steps."""
+    with st.expander("What the update sees", on_change="rerun", key="live_sees") as box:
+        if not box.open:
+            return
+        found = live_rollouts.shares_of(jobs().place(name), settings, chosen)
+        if found is None:
+            st.caption("No rollouts yet.")
+            return
+        shares, update = found
+        if not shares.share.any():
+            st.caption(f"Update {update} changed nothing: the credit of every step is 0 or undefined.")
+            return
+        by = st.segmented_control("By", ["verb", "rollout", "step"], default="verb", required=True, key="live_sees_by")
+        percent = st.column_config.NumberColumn(format="percent")
+        st.dataframe(
+            live_rollouts.shares_table(shares, by), hide_index=True, alt=f"share of the update by {by}", key="live_shares",
+            column_config=dict.fromkeys(("share of the update", "made likelier", "made rarer"), percent),
+        )
+        st.caption(
+            f"Update {update} of seed {settings.seeds[0]}. Loss: {LOSSES[settings.loss]}. Credit "
+            f"{'divided by its root mean square' if settings.scale == 'rms' else 'as it is'}. Shares are of absolute weight, "
+            "at the first pass over the batch, when the clip has not acted yet."
+        )
 
 
 def wanted(name: str, chosen: str) -> None:

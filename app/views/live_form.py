@@ -28,6 +28,7 @@ POLICIES: Final = {TABULAR: "Tabular (no torch)", TINY: "Tiny language model"}
 OWN: Final = "another model"
 STEP_SIZES: Final = {TABULAR: 3.0, TINY: 0.002, OWN: 0.000001}
 EXACT: Final = "exact"
+LIMITS: Final = {"group_size": (2, 256), "seeds": (1, 50), "updates": (1, 2000), "turns": (1, 1000)}
 KEY_WORDS: Final = {EXACT: "the whole observation", "no-key": "all but the key (hidden)", "row": "the row alone"}
 FIRST_ESTIMATORS: Final = ("graft_td", "path_gae", "grpo")
 NEEDED: Final = ("torch", "transformers", "tokenizers", "safetensors")
@@ -119,15 +120,17 @@ def form(open_to_others: bool) -> Order:
         help="Only the graph: the policy sees everything whatever is hidden here.", **_kept(f"live_key_{keys[1]}"),
     )  # fmt: skip
     left, right = st.columns(2)
-    group_size = left.number_input("Group size", 2, 256, 16, help="rollouts of one update", **_kept("live_group_size"))
-    seeds = right.number_input("Seeds", 1, 50, 3, help="intervals are over seeds", **_kept("live_seeds"))
-    updates = left.number_input("Updates", 1, 2000, 20, **_kept("live_updates"))
-    turns = right.number_input("Turns", 1, 1000, usual_turns(env), help="limit of a rollout", **_kept(f"live_turns_{env}"))
+    size = left.number_input("Group size", *LIMITS["group_size"], 16, help="rollouts of one update", **_kept("live_size"))
+    seeds = right.number_input("Seeds", *LIMITS["seeds"], 3, help="intervals are over seeds", **_kept("live_seeds"))
+    updates = left.number_input("Updates", *LIMITS["updates"], 20, **_kept("live_updates"))
+    turns = right.number_input(
+        "Turns", *LIMITS["turns"], usual_turns(env), help="limit of a rollout", **_kept(f"live_turns_{env}")
+    )
     step_size = st.number_input(
         "Step size", 0.0, 1000.0, STEP_SIZES[kind], format="%g", step=None,
         help="of the update; one for all estimators, so none is tuned more than another", **_kept(f"live_step_{kind}"),
     )  # fmt: skip
-    return Order(env, policy, tuple(names), str(graph_key), int(group_size), int(seeds), int(updates), int(turns), step_size)
+    return Order(env, policy, tuple(names), str(graph_key), int(size), int(seeds), int(updates), int(turns), step_size)
 
 
 def _policy(open_to_others: bool) -> tuple[str, str]:
@@ -147,16 +150,21 @@ def _policy(open_to_others: bool) -> tuple[str, str]:
     return path.strip(), OWN
 
 
-def trouble(order: Order) -> str:
-    """Why the order cannot be queued, empty where it can."""
+def trouble(order: Order, open_to_others: bool = False) -> str:
+    """Why the order cannot be queued, empty where it can. A browser may send what its form does not offer."""
     if not order.estimators:
         return "Choose at least one estimator."
     if not order.policy:
         return "Name a model: a folder or a Hugging Face id."
     if order.policy.startswith("-") or order.env.startswith("-"):
         return "A name does not begin with a dash."
+    if open_to_others and (order.env not in ENVIRONMENTS or order.policy not in POLICIES):
+        return "Other machines reach this app, so it runs only the environments and policies of the menus."
     if order.step_size is not None and order.step_size <= 0:
         return "The step size must be above 0: with 0 nothing is learned."
+    for name, (low, high) in LIMITS.items():
+        if not low <= getattr(order, name) <= high:
+            return f"{name.replace('_', ' ').capitalize()} must be from {low} to {high}."
     return ""
 
 

@@ -21,6 +21,8 @@ from graft_core.insight.findings import findings
 from graft_core.insight.palette import credit_limit
 from graft_core.insight.picture import GraphPaint, GraphStructure, mean_per_edge, paint, picture
 from graft_core.live.run import LiveSettings, job_folder
+from graft_core.live.trainer import step_credit
+from graft_core.live.weights import Shares, update_shares
 from graft_core.rollouts import RolloutBatch
 from graft_core.runs import step_files
 from graft_core.settings import Settings
@@ -28,6 +30,7 @@ from graft_core.settings import Settings
 MOST_BYTES = 800_000
 """Of step files behind one picture: what a second on one core is enough for."""
 MOST_ROLLOUTS = 10
+MOST_STEPS = 50
 MOST_NODES = 120
 FIRST_MOMENT = "column:observation"
 """What joins the updates of a run in one graph where there is one task: rollouts that begin with the same observation."""
@@ -110,6 +113,51 @@ def _drawn(latest: Latest, group: int) -> tuple[GraphStructure, GraphPaint]:
         credit_name=title_of(found.settings.estimator), value_name="chance of success",
     )  # fmt: skip
     return structure, painted
+
+
+def shares_of(run: Path, settings: LiveSettings, name: str) -> tuple[Shares, int] | None:
+    """What the newest recorded update saw, and its number; None before the first. Of a seed that is under way the newest
+    file may still grow."""
+    try:
+        files = latest_files(recorded(run, settings, name))[-1:]
+        stamp = tuple((str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files)
+        return (_shares(stamp, name, repr(settings), settings), int(files[0].stem)) if files else None
+    except (GraftError, OSError):
+        return None
+
+
+@st.cache_resource(max_entries=12, show_spinner=False)
+def _shares(stamp: cache.Stamp, name: str, words: str, _settings: LiveSettings) -> Shares:
+    batch = load([path for path, _, _ in stamp])
+    credit = step_credit(batch, _settings.train(name))
+    return update_shares(batch, credit, _settings.loss, _settings.scale, _settings.update.clip)
+
+
+def shares_table(shares: Shares, by: str) -> pd.DataFrame:
+    """Gradient weight by verb, rollout or step, the largest first; what pushes down is what is not up."""
+    if by == "step":
+        rows = _steps(shares)
+    else:
+        rows = shares.by_verb() if by == "verb" else shares.by_rollout()
+    return pd.DataFrame(
+        {
+            by: [one_line(row["name"], 80) for row in rows],
+            "steps": [row["steps"] for row in rows],
+            "share of the update": [row["share"] for row in rows],
+            "made likelier": [row["up"] for row in rows],
+            "made rarer": [row["share"] - row["up"] for row in rows],
+        }
+    )
+
+
+def _steps(shares: Shares) -> list[dict[str, Any]]:
+    batch, numbers = shares.batch, shares.batch.to_rows(shares.batch.step_index)
+    found = []
+    for row in np.argsort(-shares.share, kind="stable")[:MOST_STEPS].tolist():
+        name = f"{batch.rollout_ids[int(shares.rollout[row])]}/{int(numbers[row])} {shares.verbs[row]}"
+        share = float(shares.share[row])
+        found.append({"name": name, "steps": 1, "share": share, "up": share if shares.pull[row] > 0 else 0.0})
+    return found
 
 
 def table(batch: RolloutBatch) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -97,6 +98,23 @@ def read_settings(given: argparse.Namespace, names: Iterable[str], also: Iterabl
             raise UsageError(f"--{name}: none of the estimators named has it ({', '.join(chosen) or 'none named'})")
         options[name] = option.check(word)
     return Settings(**fields, **more).with_options(**options)
+
+
+DOUBTS = ("order_doubtful", "group_missing", "observations_missing", "group_ids_reused", "duplicate_rollouts")
+"""Warnings that bear on every credit; the others stand in `graft inspect`."""
+
+
+def tell_doubts(report: LoadReport) -> None:
+    """What makes credit on this input unreliable, and how many records were rejected: one line each on stderr."""
+    for warning in report.warnings:
+        if warning.code in DOUBTS:
+            print(f"graft: warning: {warning.sentence} ({warning.code}, {warning.count} times)", file=sys.stderr)
+            if warning.code == "order_doubtful":
+                print("graft: warning: credit read off the graph is unreliable where steps are out of order", file=sys.stderr)
+    if report.rejected:
+        print(
+            f"graft: warning: {report.rejected} of {report.read} records were rejected; graft inspect says why", file=sys.stderr
+        )
 
 
 def json_text(data: Any) -> str:

@@ -16,6 +16,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(given: argparse.Namespace) -> int:
+    from graft_core.exports import refuse_overwriting
     from graft_core.formats.write import write_jsonl, write_parquet
 
     writers = {".jsonl": write_jsonl, ".parquet": write_parquet}
@@ -23,6 +24,7 @@ def _run(given: argparse.Namespace) -> int:
     if suffix not in writers:
         raise UsageError(f"{given.output}: expected an output name ending in {' or '.join(writers)}")
     batch, report = load_input(given)
+    refuse_overwriting(given.output, report.files)
     writers[suffix](batch, Path(given.output))
     print(
         f"{given.output}: {batch.n_rollouts} rollouts, {batch.n_steps} steps; "

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from graft_core.commands._common import Command, add_input, add_settings, load_input, read_settings
+from graft_core.commands._common import Command, add_input, add_settings, load_input, read_settings, tell_doubts
 from graft_core.credit import estimators
 from graft_core.credit.estimate import graph_of
 from graft_core.errors import InputError, UsageError
@@ -53,7 +53,7 @@ def _words(settings: Settings, columns: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(given: argparse.Namespace) -> int:
-    from graft_core.exports import write_rows
+    from graft_core.exports import refuse_overwriting, write_rows
 
     for name in given.estimator:
         if name != "all":
@@ -65,6 +65,9 @@ def _run(given: argparse.Namespace) -> int:
     named = list(estimators()) if "all" in given.estimator else given.estimator
     settings = read_settings(given, named, also=["gamma"] if given.values else [])
     batch, report = load_input(given)
+    if given.output:
+        refuse_overwriting(given.output, report.files)
+    tell_doubts(report)
     columns = _columns(batch, settings, given)
     loaded = {"group_by": given.group_by, "success_when": batch.memo.get("success_when")}
     write_rows(batch, columns, given.output, report.files, {**_words(settings, columns), **loaded})

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from graft_core.commands._common import Command, add_input, add_settings, json_text, load_input, read_settings
+from graft_core.commands._common import Command, add_input, add_settings, json_text, load_input, read_settings, tell_doubts
 from graft_core.errors import UsageError
 from graft_core.insight import Findings, findings
 from graft_core.insight.lost import lost
@@ -59,9 +59,12 @@ def _lines(found: Findings) -> list[str]:
     return lines
 
 
+MOST_SHUFFLES = 100_000
+
+
 def _whole(word: str, name: str) -> int:
-    if not word.isascii() or not word.isdigit():
-        raise UsageError(f"--{name}: {word!r} is not allowed, expected a whole number of at least 0")
+    if not (word.isascii() and word.isdigit() and int(word[:20]) <= MOST_SHUFFLES):
+        raise UsageError(f"--{name}: {word!r} is not allowed, expected a whole number from 0 to {MOST_SHUFFLES}")
     return int(word)
 
 
@@ -76,14 +79,16 @@ def _run(given: argparse.Namespace) -> int:
         raise UsageError(f"findings lists the good steps of one estimator; {len(names)} were named, expected one")
     settings = read_settings(given, [names[0], given.baseline], estimator=names[0], baseline=given.baseline)
     shuffles, seed = _whole(given.shuffles, "shuffles"), _whole(given.seed, "seed")
-    batch, _ = load_input(given)
+    batch, report = load_input(given)
+    tell_doubts(report)
     found = findings(batch, settings, shuffles=shuffles, seed=seed, progress=_progress)
     if given.json:
         detail = {
             "lost_groups": [group.as_dict() for group in lost(found).groups],
             "teaches_nothing": teach(batch, found.graph, settings.rewards).as_dict(),
         }
-        print(json_text({**found.as_dict(), **detail}))
+        doubts = {"warnings": [w.as_dict() for w in report.warnings], "rejected": report.rejected}
+        print(json_text({**found.as_dict(), **detail, **doubts}))
     else:
         print("\n".join(_lines(found)))
     return 0

@@ -117,7 +117,7 @@ def graph_measures(graph: TrajectoryGraph) -> dict[str, Any]:
     shared_actions (the same for (node, action) and rollouts), mean_group_size, remerge_index (`split` graph), `propagation`:
     over steps of known outcome the mean degree by graph and by visits, and the share of steps whose degree is 1.
     """
-    n = max(graph.batch.n_steps, 1)
+    n = graph.batch.n_steps or float("nan")  # shares of nothing are undefined
     split = graph if graph.sinks == "split" else graph_of(graph.batch, graph.rules, graph.actions, "split")
     known = graph.src[graph.known]
     degrees = {"graph": propagation_graph(graph)[known], "visits": propagation_visits(graph)[known]}

@@ -171,6 +171,8 @@ def _task(batch: RolloutBatch, n: _Counts, g: int, codes: list[str]) -> SilentTa
 
 
 def _headline(groups: int, silent: int, by_cause: dict[str, int]) -> str:
+    if not groups:
+        return "there are no tasks"
     if not silent:
         return f"all {groups} tasks teach something" if groups != 1 else "the task teaches something"
     what = ", ".join(f"{CAUSES[code]} {count}" for code, count in by_cause.items())

@@ -21,6 +21,27 @@ SECONDS = 60.0
 SLEEP = (sys.executable, "-c", "import sys; sys.stdin.buffer.read()")  # until the pipe closes
 FAIL = (sys.executable, "-c", "import sys; sys.exit('seed 0: fine\\ngraft: the disk is full')")
 SMALL = ["--env", "key-door", "--group-size", "4", "--turns", "20", "--estimator", "path_gae", "--seeds", "1"]
+SMALL += ["--evaluate", "4"]
+FULL_DISK = """
+import resource, runpy, signal, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))  # a file that cannot grow, as on a full disk
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.argv[0] = "graft_app.job"
+runpy.run_module("graft_app.job", run_name="__main__", alter_sys=True)
+"""
+BROKEN = """
+class Broken:
+    turns = 5
+    def __init__(self): self.played = 0
+    def reset(self, seed): self.left = 3; return "start"
+    def step(self, action):
+        self.left -= 1
+        if action == "down": raise ValueError("the floor is missing")
+        return f"left {self.left}", 0.0, self.left == 0
+    def admissible(self): return ["up"] * (self.left > 1) + ["down"] * (self.left == 1) or ["up"]
+    def state_key(self): return self.left
+    def success(self): return True
+"""
 SERVER = """
 import sys, time
 from pathlib import Path
@@ -145,6 +166,31 @@ def test_a_wrong_environment_is_the_librarys_own_sentence(queue: Callable[..., J
     name = jobs.start("nowhere", ["--env", "nowhere"], "one", True)
     until(lambda: not jobs.view(name).active)
     assert jobs.view(name).why.startswith("unknown environment 'nowhere'")
+
+
+def test_an_environment_that_raises_ends_the_run_with_its_own_words(
+    queue: Callable[..., Jobs], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "their_game.py").write_text(BROKEN)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    jobs = queue()
+    name = jobs.start("their_game:Broken", ["--env", "their_game:Broken", "--updates", "3", "--seeds", "1"], "one", True)
+    until(lambda: not jobs.view(name).active)
+    assert jobs.view(name).state == "failed"
+    assert "the floor is missing" in jobs.view(name).why
+    steps = list((jobs.place(name)).rglob("steps/*.jsonl"))
+    assert steps and len(steps[0].read_text().splitlines()) > 1  # what was sampled is kept
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a limit on file sizes")
+def test_a_full_disk_is_said_and_keeps_what_there_is(queue: Callable[..., Jobs]) -> None:
+    jobs = queue(program=(sys.executable, "-c", FULL_DISK))
+    name = jobs.start("key-door", [*SMALL, "--updates", "1000"], "one", True)
+    until(lambda: not jobs.view(name).active)
+    view = jobs.view(name)
+    assert view.state == "failed"
+    assert "cannot be written" in view.why or "too large" in view.why.lower(), view.why
+    assert keep.read_curve(jobs.place(name) / "path_gae" / "seed-0")
 
 
 def test_stop_keeps_what_was_done_and_continue_goes_on_from_there(queue: Callable[..., Jobs]) -> None:

@@ -103,12 +103,20 @@ def test_only_small_tabular_runs_are_quick() -> None:
         (Order(policy=""), "Name a model"),
         (Order(env="--env"), "begin with a dash"),
         (Order(step_size=0.0), "above 0"),
+        (Order(seeds=51), "Seeds must be from 1 to 50"),
         (Order(), ""),
     ],
 )
 def test_an_order_that_cannot_run_is_not_queued(order: Order, said: str) -> None:
     assert said in live_form.trouble(order)
     assert bool(live_form.trouble(order)) == bool(said)
+
+
+def test_what_others_send_runs_nothing_of_theirs() -> None:
+    for order in (Order(env="theirs:Game"), Order(policy="their/model"), Order(env="frozen-lake:size=5000")):
+        assert "only the environments and policies of the menus" in live_form.trouble(order, open_to_others=True)
+        assert live_form.trouble(order) == ""
+    assert live_form.trouble(Order(), open_to_others=True) == ""
 
 
 def test_the_page_starts_with_small_defaults(opened: Open) -> None:
@@ -143,7 +151,7 @@ def test_a_finished_run_of_an_earlier_server(opened: Open, finished: tuple[Path,
     shutil.copytree(finished[0], tmp_path / "finished")
     test = opened(run="finished")
     said = words(test)
-    assert "2 seeds" in said
+    assert "tabular policy · 4 rollouts per update · 3 updates · 2 seeds · at most 20 turns" in said
     assert "Latest rollouts of graph TD" in said
     frames = [frame.value for frame in test.dataframe]
     assert list(frames[0]["estimator"]) == ["graph TD", "GRPO"]
@@ -221,3 +229,20 @@ def test_few_files_when_they_are_large(finished: tuple[Path, LiveSettings], monk
     folder = live_rollouts.recorded(run, settings, "grpo")
     monkeypatch.setattr(live_rollouts, "MOST_BYTES", 1)
     assert [file.stem for file in live_rollouts.latest_files(folder)] == ["000003"]
+
+
+def test_what_the_update_sees_sums_to_the_whole(finished: tuple[Path, LiveSettings]) -> None:
+    run, settings = finished
+    found = live_rollouts.shares_of(run, settings, "grpo")
+    assert found is not None
+    shares, update = found
+    assert update == 3
+    for by in ("verb", "rollout"):
+        table = live_rollouts.shares_table(shares, by)
+        assert table["share of the update"].sum() == pytest.approx(float(shares.share.sum()))
+        assert (table["made likelier"] + table["made rarer"]).tolist() == pytest.approx(table["share of the update"].tolist())
+    steps = live_rollouts.shares_table(shares, "step")
+    assert steps["share of the update"].is_monotonic_decreasing
+    assert set(live_rollouts.shares_table(shares, "verb")["verb"]) <= {"up", "down", "left", "right"}
+    rollouts = live_rollouts.shares_table(shares, "rollout")
+    assert rollouts["steps"].sum() == shares.batch.n_steps

@@ -60,7 +60,7 @@ def test_undefined_is_null_or_empty_and_provenance_travels(
         text = out.read_text()
         rows = list(csv.DictReader(text.splitlines())) if suffix == "csv" else [json.loads(x) for x in text.splitlines()]
         column = [None if r["graft_td"] in (None, "") else float(r["graft_td"]) for r in rows]
-        travels = json.loads((tmp_path / f"credit.{suffix}.meta.json").read_text())
+        travels = json.loads((tmp_path / "credit.meta.json").read_text())
     assert status == 0
     assert [x is None for x in column] == [e["split/visits"]["td"] is None for e in expected]
     assert sum(x is None for x in column) > 0
@@ -78,7 +78,7 @@ def test_how_the_input_was_loaded_travels_with_the_credit(
         capsys, "credit", str(vectors / "mixed.jsonl"), "--estimator", "grpo", "--group-by", "file",
         "--success-when", "outcome>=0.123456789", "-o", str(out),
     )  # fmt: skip
-    settings = json.loads((tmp_path / "credit.jsonl.meta.json").read_text())["settings"]
+    settings = json.loads((tmp_path / "credit.meta.json").read_text())["settings"]
     assert status == 0
     assert settings["group_by"] == "file"
     assert settings["success_when"] == "outcome >= 0.123456789"
@@ -222,3 +222,48 @@ def test_convert_keeps_everything(capsys: pytest.CaptureFixture[str], vectors: P
     first, middle, last = (gc.load(p) for p in (vectors / "mixed.jsonl", parquet, jsonl))
     assert first.equals(middle)
     assert first.equals(last)
+
+
+@pytest.mark.parametrize("command", [["credit", "--estimator", "grpo"], ["convert"]])
+def test_the_input_is_never_overwritten(
+    capsys: pytest.CaptureFixture[str], vectors: Path, tmp_path: Path, command: list[str]
+) -> None:
+    path = tmp_path / "self.jsonl"
+    path.write_bytes((vectors / "hand.jsonl").read_bytes())
+    status, _, err = run(capsys, command[0], str(path), *command[1:], "-o", str(tmp_path / "." / "self.jsonl"))
+    assert status == 2
+    assert "one of the input files" in err
+    assert path.read_bytes() == (vectors / "hand.jsonl").read_bytes()
+
+
+def test_doubtful_order_and_rejected_records_are_said_beside_the_credit(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, vectors: Path, test_data: Path
+) -> None:
+    folder = str(test_data / "verl_agent_webshop")
+    status, out, err = run(capsys, "findings", folder, "--group-by", "file", "--json", "--shuffles", "1")
+    assert status == 0
+    assert "unreliable" in err
+    assert "order_doubtful" in {w["code"] for w in json.loads(out)["warnings"]}
+    lines = (vectors / "hand.jsonl").read_bytes() + b"{broken\n"
+    _, _, err = run(capsys, "credit", broken(tmp_path, "brk.jsonl", lines), "--estimator", "grpo")
+    assert "1 of 11 records were rejected" in err
+
+
+def test_a_file_without_steps_has_undefined_shares(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    row = b'{"group_id": "g", "rollout_id": "r", "step": null, "outcome": 1}\n'
+    _, out, _ = run(capsys, "inspect", broken(tmp_path, "none.jsonl", row), "--json")
+    graph = json.loads(out)["graph"]
+    assert graph["merge_rate"] is None
+    assert graph["shared"] is None
+
+
+def test_wrong_outputs_and_numbers_of_shuffles(capsys: pytest.CaptureFixture[str], vectors: Path, tmp_path: Path) -> None:
+    path = str(vectors / "hand.jsonl")
+    for words, says in (
+        (["credit", path, "--estimator", "grpo", "-o", str(tmp_path / "no" / "x.csv")], "does not exist"),
+        (["findings", path, "--shuffles", "99999999999"], "from 0 to 100000"),
+    ):
+        status, _, err = run(capsys, *words)
+        assert status == 2
+        assert says in err
+        assert ".part" not in err
