@@ -24,7 +24,7 @@ def _run(given: argparse.Namespace) -> int:
     if given.json:
         print(json_text(found.as_dict()))
     else:
-        print("\n  ".join([found.status, *found.details]))
+        print("\n  ".join([found.status, *found.details, *found.notes]))
     return 0 if found.ok else 1
 
 

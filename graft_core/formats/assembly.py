@@ -119,8 +119,12 @@ def _settle_steps(a: Assembly) -> None:
     """Rows without rollout id are rejected; steps without a number get one; a number without an action is bad."""
     unnamed = np.flatnonzero(a.roll < 0)
     _, firsts = np.unique(np.stack([a.file[unnamed], a.record[unnamed]]), axis=1, return_index=True)
+    reasons = dict(a.rows.bad) if len(unnamed) else {}
     for row in unnamed[np.sort(firsts)].tolist():
-        a.rows.list_rejection(Rejection(a.place(row), "rollout_id is missing, so it is not known whose step this is"))
+        reason = reasons.get(row, "")
+        if not reason.startswith(("rollout_id ", "group_id ")):
+            reason = "rollout_id is missing, so it is not known whose step this is"
+        a.rows.list_rejection(Rejection(a.place(row), reason))
     named = a.roll >= 0
     a.is_step &= named
     numbered = a.step != NO_COUNT

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from graft_core.errors import InputError
 from graft_core.formats.fields import FORMAT_VERSION, HEADER_KEY, likeness
-from graft_core.formats.jsonio import BadJson, loads
+from graft_core.formats.jsonio import BadJson, has_long_numbers, loads
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import BOM, Head, Source
@@ -64,10 +64,14 @@ def parse_lines(rows: Rows, first: int, lines: list[bytes]) -> tuple[list[Any], 
     """The objects of some lines and their line numbers; lines that are none are rejected, blank ones passed over."""
     import orjson
 
+    values: list[Any]
+    numbers: list[int] | range = range(first, first + len(lines))
     try:
-        values: list[Any] = list(map(orjson.loads, lines))
-        numbers: list[int] | range = range(first, first + len(lines))
+        values = list(map(orjson.loads, lines))
+        exact = not has_long_numbers(b"\n".join(lines))
     except orjson.JSONDecodeError:
+        exact = False
+    if not exact:
         values, numbers = _one_by_one(rows, first, lines)
     if set(map(type, values)) - {dict}:
         values, numbers = _objects(rows, values, numbers)

@@ -155,7 +155,7 @@ def _column(spec: Field, column: pa.ChunkedArray, pools: Pools, texts: _Texts, i
         indices, distinct = _encoded(column)
         codes = np.append(intern(pools.keys, distinct.to_pylist()), np.int32(-1))
         return codes[indices]
-    if kind == "number" and (pa.types.is_floating(plain) or pa.types.is_integer(plain)):
+    if kind == "number" and (pa.types.is_floating(plain) or pa.types.is_integer(plain) or pa.types.is_decimal(plain)):
         return _numbers(spec, column, issues)
     if kind == "flag" and pa.types.is_boolean(plain):
         return pc.fill_null(pc.cast(column, pa.int8()), -1).to_numpy().astype(np.int8)
@@ -165,12 +165,20 @@ def _column(spec: Field, column: pa.ChunkedArray, pools: Pools, texts: _Texts, i
             return values
     if kind == "texts" and pa.types.is_list(plain) and _is_text(plain.value_type):
         return _lists(column, texts)
-    values = column.to_pylist()
+    values = _values(column)
     if kind == "texts":
         return _odd_lists(spec, values, texts, issues)
     if kind == "json" and _is_text(plain):
         return pa.array([v if v is None or _is_stored(spec, v) else json_text(spec.name, v) for v in values], pa.string())
     return from_values(spec, values, pools, issues)
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """The Python values; decimals exactly, whole ones as whole numbers and others as text without trailing zeros."""
+    values: list[Any] = column.to_pylist()
+    if not pa.types.is_decimal(column.type):
+        return values
+    return [v if v is None else int(v) if v == int(v) else format(v, "f").rstrip("0") for v in values]
 
 
 def _is_stored(spec: Field, text: str) -> bool:
@@ -189,7 +197,7 @@ def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     if pa.types.is_integer(column.type):
         return column.cast(pa.string())
-    values: Sequence[Any] = column.to_pylist()
+    values: Sequence[Any] = _values(column)
     return pa.chunked_array(
         [pa.array([v if v is None or isinstance(v, str) else dumps(v, sort=True) for v in values], pa.large_string())]
     )

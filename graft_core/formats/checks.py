@@ -109,11 +109,10 @@ def number_missing_steps(roll: Ints, step: Ints, is_step: Bools, missing: Bools,
 
 
 def gaps_and_repeats(path: Path) -> tuple[Ints, Ints]:
-    """Rows at which step numbers jump (also a first step other than 0 or 1), and rows that repeat a number."""
+    """Rows whose step number leaves some out after the row before (it may start anywhere), and rows that repeat one."""
     jump = np.zeros(len(path.rows), dtype=np.int64)
     jump[1:] = np.diff(path.step)
-    gap = np.where(path.follows, jump > 1, (path.step != 0) & (path.step != 1))
-    return path.rows[gap], path.rows[path.follows & (jump == 0)]
+    return path.rows[path.follows & (jump > 1)], path.rows[path.follows & (jump == 0)]
 
 
 def broken_links(path: Path, observation: Ints, next_observation: Ints) -> Ints:

@@ -25,7 +25,7 @@ WARNINGS: Final[dict[str, str]] = {
     "next_observation_differs": "A row's next_observation is not the observation of the row that follows it.",
     "no_outcome": "A rollout has neither an outcome nor rewards; its outcome is unknown, which is not failure.",
     "numbers_from_text": "A number or yes/no field was written as text or as the other kind and was converted.",
-    "observation_missing": "A step has an action but no observation.",
+    "observations_missing": "Steps have an action but no observation; those of one group count as one and the same state.",
     "order_doubtful": "The steps of a rollout do not seem to stand in the order in which they happened; "
     "credit that follows the order is unreliable there.",
     "outcome_partly_null": "Some rows of a rollout say its outcome is unknown and others give it; the value was used.",

@@ -113,7 +113,10 @@ def _by_expression(batch: RolloutBatch, pattern: str) -> Groups:
         return match.group(1) if match else None
 
     in_file = {file: found(file) for file in set(files)}
-    return [in_file[file] if in_file[file] is not None else found(text()) for file, text in zip(files, texts, strict=True)]
+    groups = [in_file[file] if in_file[file] is not None else found(text()) for file, text in zip(files, texts, strict=True)]
+    if groups and not any(group != "" for group in groups):
+        raise UsageError(f"--group-by regex: the capture group of {pattern!r} is empty in every rollout; put the task in ( )")
+    return groups
 
 
 def _first_rows(batch: RolloutBatch) -> np.ndarray[Any, np.dtype[np.int64]]:

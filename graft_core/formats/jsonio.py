@@ -1,13 +1,19 @@
-"""JSON in and out: orjson where it can, the standard library where orjson refuses (NaN, lone surrogates, deep text)."""
+"""JSON in and out: orjson where it can, the standard library where orjson refuses (NaN, lone surrogates, deep text) or
+rounds (whole numbers beyond 64 bits)."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Final
 
+import numpy as np
 import orjson
 
-from graft_core.formats.limits import CHECKED_FOR_REPEATS
+from graft_core.formats.limits import CHECKED_FOR_REPEATS, MOST_DIGITS
+
+SHAPE: Final = bytes.maketrans(b"123456789" + b",[ \t\r\n", b"0" * 9 + b":" * 6)
+LONG_NUMBERS: Final = (b":" + b"0" * 20, b"-" + b"0" * 19)
+"""How whole numbers beyond 64 bits look through `SHAPE`; the digits of fractions follow a point and do not count."""
 
 TOO_DEEP: Final = '{"left_out":"nested too deeply"}'
 
@@ -19,9 +25,20 @@ class BadJson(ValueError):
 def loads(data: bytes) -> tuple[Any, bool]:
     """The value of one JSON text, and whether broken characters in it had to be replaced."""
     try:
-        return orjson.loads(data), False
+        value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         return _loads_leniently(data, str(error))
+    return _loads_leniently(data, "") if has_long_numbers(data) else (value, False)
+
+
+def has_long_numbers(data: bytes) -> bool:
+    """Whether a JSON text may hold whole numbers beyond 64 bits, which orjson rounds: 20 digits, or 19 after a minus."""
+    every = np.frombuffer(data, dtype=np.uint8)[::6]  # 19 digits in a row cover three of these: a quick look first
+    digit = (every - np.uint8(ord("0"))) < 10  # what stands before "0" wraps round to large numbers
+    if not (digit[2:] & digit[1:-1] & digit[:-2]).any():
+        return False
+    shape = data.translate(SHAPE)
+    return any(long in shape for long in LONG_NUMBERS)
 
 
 def _loads_leniently(data: bytes, first_error: str) -> tuple[Any, bool]:
@@ -56,10 +73,9 @@ def repeated_keys(data: bytes) -> int:
     return found
 
 
-def _integer(digits: str) -> int | float:
-    """Whole numbers as orjson reads them: beyond 64 bits as a float."""
-    number = float(digits)
-    return int(digits) if -(2.0**63) <= number < 2.0**64 else number
+def _integer(digits: str) -> int | str:
+    """Whole numbers exactly, so that different ones stay different; those that no float can hold stay text."""
+    return int(digits) if len(digits) <= MOST_DIGITS else digits
 
 
 def clean_text(text: str) -> str:

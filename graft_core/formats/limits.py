@@ -34,6 +34,9 @@ LARGEST_MEMBER: Final = 1 << 28
 CHECKED_FOR_REPEATS: Final = 1 << 24
 """Bytes of a JSON document up to which keys that an object has twice are looked for."""
 
+MOST_DIGITS: Final = 300
+"""Digits up to which a whole number is read as one (a float holds 308); longer ones stay text."""
+
 LARGEST_EXTRA: Final = 4_000
 """Characters of one extra value that is kept in the metadata of a rollout or step."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal, overload
 
-from graft_core.errors import InputError
+from graft_core.errors import InputError, UsageError
 from graft_core.formats.builder import build
 from graft_core.formats.grouping import regroup
 from graft_core.formats.registry import Format, detect
@@ -52,11 +52,14 @@ def load(
     rollouts succeeded: NAME OP NUMBER, such as "reward >= 1", NAME being the outcome, a column or a metadata key; None
     keeps the file's own flags, else outcome >= 1. `progress` is called as progress(bytes read, bytes in all) while files are
     read (one JSON document counts when it is done). With `report=True` also returns the `LoadReport`. Raises `InputError`
-    where nothing can be used, `UsageError` for a bad `group_by` or `success_when`.
+    where nothing can be used, `UsageError` for an empty path and for a bad `group_by` or `success_when`.
     """
     if success_when is not None:
         parse_rule(success_when)
-    paths = [Path(path)] if isinstance(path, (str, os.PathLike)) else [Path(p) for p in path]
+    given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    if "" in given:  # a Path made of it would be the working directory
+        raise UsageError("a path is the empty text; expected a file or a directory of rollouts")
+    paths = [Path(p) for p in given]
     if not paths:
         raise InputError("no path was given; expected a file or a directory of rollouts")
     rows = Rows()
@@ -118,6 +121,8 @@ def _walk(path: Path) -> list[tuple[Path, bool]]:
         raise InputError(f"{path}: no such file or directory")
     if path.is_file():
         return [(path, True)]
+    if not path.is_dir():
+        raise InputError(f"{path}: a stream or a device, which is not read; save what it gives to a file and name that")
     found = sorted(p for p in path.rglob("*") if p.is_file())
     own = (".graft-notes.json", ".meta.json")  # what this project itself writes beside data
     return [

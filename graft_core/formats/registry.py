@@ -56,21 +56,23 @@ def detect(source: Source) -> Format:
 def found_words(head: Head) -> str:
     """What a file seems to hold, in a few words."""
     if head.kind == "parquet":
-        return f"a Parquet file with the columns {_some(dict.fromkeys(head.columns))}"
+        return f"a Parquet file {_some('columns', dict.fromkeys(head.columns))}"
     if head.kind == "zip":
-        return f"a zip archive with the members {_some(head.members)}" if head.members else "an empty zip archive"
+        return f"a zip archive {_some('members', head.members)}"
     if head.kind == "jsonl":
-        return f"JSON lines with the keys {_some(head.records[0])}"
+        return f"JSON lines {_some('keys', head.records[0])}"
     if head.kind == "json":
         value = head.document
         if isinstance(value, dict):
-            return f"one JSON object with the keys {_some(value)}"
+            return f"one JSON object {_some('keys', value)}"
         if isinstance(value, list) and value and isinstance(value[0], dict):
-            return f"a JSON list of {len(value)} objects with the keys {_some(value[0])}"
+            return f"a JSON list of {len(value)} objects {_some('keys', value[0])}"
         return f"a JSON {'list' if isinstance(value, list) else 'value'} without objects"
     return f"broken JSON ({head.problem})" if head.problem else "neither JSON nor Parquet"
 
 
-def _some(record: Iterable[str]) -> str:
-    keys = sorted(map(str, record))
-    return ", ".join(k[:30] for k in keys[:8]) + (", ..." if len(keys) > 8 else "")
+def _some(what: str, names: Iterable[str]) -> str:
+    keys = sorted(map(str, names))
+    if not keys:
+        return f"without {what}"
+    return f"with the {what} " + ", ".join(k[:30] for k in keys[:8]) + (", ..." if len(keys) > 8 else "")

@@ -131,7 +131,7 @@ class Source:
                 return Head("zip", members=tuple(archive.names))
         if self.start.lstrip(BOM + b" \t\r\n")[:1] not in (b"{", b"["):
             records = self._first_records()
-            return Head("jsonl", records) if records else Head("other")
+            return Head("jsonl", records) if records else self._bare_value()
         first = self._first_records(limit=1)
         if first:
             lines = [line for line in self.start.split(b"\n", 2)[:2] if line.strip()]
@@ -145,6 +145,13 @@ class Source:
         except BadJson as error:
             records = self._first_records(limit=20, skip_bad=True)
             return Head("jsonl", records) if records else Head("other", problem=str(error))
+
+    def _bare_value(self) -> Head:
+        """A file that is one JSON text, number or null, told from one that is no JSON."""
+        try:
+            return Head("json", document=loads(self.start.removeprefix(BOM))[0]) if self.memo["whole"] else Head("other")
+        except BadJson:
+            return Head("other")
 
     def _first_records(self, limit: int = 20, skip_bad: bool = False) -> tuple[dict[str, Any], ...]:
         """JSON objects among the first lines; stops at the first bad line unless told to skip."""

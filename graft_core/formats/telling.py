@@ -85,12 +85,13 @@ def warn_steps(a: Assembly, path: checks.Path, kept: Kept) -> None:
     """Warnings about step numbers, links between rows and missing observations, for rollouts that are kept."""
     gaps, repeats = checks.gaps_and_repeats(path)
     links = checks.broken_links(path, a.get("observation"), a.get("next_observation"))
-    blind = path.rows[a.get("observation")[path.rows] < 0]
+    shown = path.rows[kept.row[path.rows]]
+    blind = shown[a.get("observation")[shown] < 0]
     for code, sentence, found in (
         ("step_gap", "step numbers leave some out", gaps),
         ("step_repeat", "a step number occurs twice", repeats),
         ("next_observation_differs", "next_observation is not what the next row observes", links),
-        ("observation_missing", "a step has no observation", blind),
+        ("observations_missing", f"{len(blind)} of {len(shown)} steps have no observation: one state per group", blind),
     ):
         good = found[kept.row[found]]
         if len(good):

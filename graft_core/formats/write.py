@@ -26,7 +26,8 @@ from graft_core.rollouts import RolloutBatch
 Ints = npt.NDArray[np.int64]
 ROWS_AT_ONCE: Final = 20_000
 STEP_NUMBERS: Final = ("reward", "valid", "logprob", "value", "advantage")
-ALWAYS: Final = frozenset({"step", "outcome"})
+ALWAYS: Final = frozenset({"group_id", "rollout_id", "step", "outcome"})
+"""Columns that a file has in any case: an empty one must still show what it is."""
 ORDER: Final = tuple(f.name for f in FIELDS)
 
 

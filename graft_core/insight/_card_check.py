@@ -2,72 +2,80 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import orjson
 
 from graft_core import __version__
 from graft_core.errors import GraftError, InputError, UsageError
+from graft_core.insight._card_compare import (
+    Compared,
+    call_as_on_card,
+    compare,
+    compare_content,
+    differing,
+    plain_data,
+    sentence,
+)
 from graft_core.insight._card_content import Look, content, luck, settings_words, sureness
 from graft_core.insight._card_data import combined, differences, fingerprint, hashed
 from graft_core.insight._card_find import Found, find_data
+from graft_core.insight._card_shape import labels_wrong, problems, shown
 from graft_core.insight._card_text import MARK, Redaction, matches
-from graft_core.insight.chance import chance
+from graft_core.insight.chance import Chance, chance
 from graft_core.insight.findings import Findings, findings
 from graft_core.insight.labels import plain
 from graft_core.rollouts import RolloutBatch
 from graft_core.settings import Settings
 
-TOLERANCE: Final = 1e-9
 MOST_SHUFFLES: Final = 100_000
 REPRODUCED, OTHER_DATA, DIFFERS = "reproduced", "different data", "not reproduced"
-NUMBERS: Final = ("numbers", "moment", "certainty", "chance", "finding")
-WORDING: Final = ("because", "formulas", "title", "sentence", "word", "meaning", "symbols", "text", "note", "value_word")
-"""Fields whose wording is the version's own; they are compared only where the card was made by this very version."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What came of a check. status: reproduced, "different data" or "not reproduced"; details: one sentence for each thing
-    that differs (plain text, partly from the data); data: the file or folder that was looked at."""
+    """What came of a check. status: "reproduced" (everything that can be read on the card was compared and agrees),
+    "different data" or "not reproduced"; details: one sentence for each thing that differs (plain text, partly from the
+    data); notes: what could not be checked, because it is redacted; data: the file or folder that was looked at."""
 
     status: str
     details: tuple[str, ...] = ()
     data: str = ""
     card_version: str = ""
     version: str = __version__
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
         return self.status == REPRODUCED
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "details": list(self.details)}
+        return {**asdict(self), "details": list(self.details), "notes": list(self.notes)}
 
 
 def check_card(card: Mapping[str, Any], near: Sequence[Path], paths: Sequence[Path]) -> Verification:
     """See `cards.verify_card`."""
+    for problem in problems(card):
+        raise InputError(f"a broken finding card: {plain(problem)}")
     try:
         found = _check(card, near, paths)
     except InputError:
         raise
     except UsageError as error:
         raise InputError(f"the card asks for what cannot be done here: {error}") from None
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
-        raise InputError(f"a broken finding card: {type(error).__name__} {error}") from None
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError):
+        raise InputError("a broken finding card: its fields do not fit together as on a card that graft makes") from None
     return replace(found, details=tuple(plain(sentence) for sentence in found.details))
 
 
 def _check(card: Mapping[str, Any], near: Sequence[Path], paths: Sequence[Path]) -> Verification:
     settings = settings_of(card["settings"])
     place = find_data(card["data"], near, paths)
-    said, here = str(card["version"]), str(place.shown)
-    changed = _changed_files(card["data"], place)
+    said, here = str(card.get("version")), str(place.shown)
+    changed = _changed_files(card, place)
     batch = place.batch
     if batch is None:
         return Verification(OTHER_DATA, (*changed, f"and they cannot be loaded: {place.problem}"), here, said)
@@ -77,8 +85,9 @@ def _check(card: Mapping[str, Any], near: Sequence[Path], paths: Sequence[Path])
         return Verification(OTHER_DATA, (*changed, *_other_data(card, batch, settings, position)), here, said)
     if position is None:
         return Verification(DIFFERS, ("the data hold no such step",), here, said)
-    details = _compare(card, findings(batch, settings), position)
-    return Verification(DIFFERS if details else REPRODUCED, tuple(details), here, said)
+    compared = _compare(card, findings(batch, settings), position, [name for name, _ in hashed(place.files, place.folder)])
+    details = tuple(_told(card, settings, compared))
+    return Verification(DIFFERS if details else REPRODUCED, details, here, said, notes=tuple(_unread(compared.hidden)))
 
 
 def settings_of(words: Mapping[str, Any]) -> Settings:
@@ -118,12 +127,14 @@ def _as_on_card(batch: RolloutBatch, threshold: float) -> RolloutBatch:
     return batch if batch.success_threshold == threshold else replace(batch, success_threshold=threshold, memo={})
 
 
-def _changed_files(data: Mapping[str, Any], place: Found) -> list[str]:
+def _changed_files(whole: Mapping[str, Any], place: Found) -> list[str]:
     """One sentence for each file that is not the card's."""
+    data, hidden = whole["data"], whole.get("redacted") is True
     card = [(str(file["file"]), str(file["sha256"])) for file in data["files"]]
     here = hashed(place.files, place.folder)
     if [sha for _, sha in card] == [sha for _, sha in here]:
-        return [] if combined(card) == data["sha256"] or any(MARK in name for name, _ in card) else [
+        renamed = hidden and any(MARK in name for name, _ in card)
+        return [] if combined(card) == data["sha256"] or renamed else [
             "the SHA-256 of all files together is not the card's"
         ]  # fmt: skip
     if len(card) == len(here) == 1:
@@ -149,78 +160,75 @@ def _other_data(card: Mapping[str, Any], batch: RolloutBatch, settings: Settings
     said = said or ["the rollouts of this task are the card's; the change is elsewhere"]
     try:
         found = findings(batch, settings)
-        numbers = list(_leaves(card["numbers"], content(found, position, Look(cut=False))["numbers"], "numbers", True))
+        here = plain_data(content(found, position, Look())["numbers"])
+        numbers = [sentence(*each) for each in differing(card["numbers"], here, "numbers")]
     except GraftError as error:
         return [*said, f"the finding cannot be computed from them: {error}"]
     return [*said, *(numbers or ["the finding's own numbers are the card's all the same"])]
 
 
-def _compare(card: Mapping[str, Any], found: Findings, position: int) -> list[str]:
-    same_version = card["version"] == __version__
-    group = int(found.batch.group[found.batch.step_rollout[position]])
-    fresh = content(found, position, Look(cut=False))
-    fresh["certainty"] = sureness(found, position)
+def _compare(card: Mapping[str, Any], found: Findings, position: int, files: list[str]) -> Compared:
+    """Everything on the card against what its data give, part by part."""
+    batch = found.batch
+    group = int(batch.group[batch.step_rollout[position]])
+    fresh = fingerprint(batch, group, Redaction())
+    into = Compared(numbers=labels_wrong(card))
+    names = call_as_on_card(card, batch.group_ids[group], [str(row["id"]) for row in fresh], files, into)
+    compare_content(card, found, position, names, into)
+    if isinstance(card.get("certainty"), Mapping):
+        compare(card["certainty"], plain_data(sureness(found, position)), "certainty", into)
     asked = card.get("chance")
-    if asked:
-        if int(asked["shuffles"]) > MOST_SHUFFLES:
-            raise InputError(f"the card asks for {asked['shuffles']} shuffles; expected at most {MOST_SHUFFLES:,}")
-        dealt = chance(found.batch, found.settings, int(asked["shuffles"]), int(asked["seed"]), level=float(asked["level"]))
-        fresh["chance"] = luck(dealt, position, group)
-    fresh = orjson.loads(orjson.dumps(fresh, option=orjson.OPT_SERIALIZE_NUMPY))
-    renamed = fresh["finding"]["group_id"] != card["finding"]["group_id"]
-    if renamed and card["data"]["group_by"] == "file":  # the task is called after the file
-        fresh["finding"]["group_id"] = card["finding"]["group_id"]
-        fresh["claim"]["sentence"] = card["claim"]["sentence"]
-    said = [
-        sentence
-        for part in ("numbers", "finding", "evidence", "moment", "certainty", "chance", "claim")
-        if card.get(part) is not None
-        for sentence in _leaves(card[part], fresh.get(part), part, same_version)
-    ]
-    said += differences(card["fingerprint"], fingerprint(found.batch, group, Redaction()))
-    said += _leaves(card["settings"], _plain(settings_words(found)), "settings", same_version)
-    if said:
-        words = found.settings.to_words()
-        said.append(
-            f"computed by version {__version__}, the card by {card['version']}, with credit {found.settings.estimator} and "
-            f"{found.settings.baseline}, settings " + (", ".join(f"{k}={v}" for k, v in words.items()) or "as preset")
+    if isinstance(asked, Mapping) and "left_out" not in asked:
+        compare(asked, plain_data(luck(_dealt(asked, found), position, group)), "chance", into)
+    into.numbers += differences(card["fingerprint"], fresh)
+    compare(card["settings"], plain_data(settings_words(found)), "settings", into)
+    _compare_names(card, files, into)
+    return into
+
+
+def _dealt(asked: Mapping[str, Any], found: Findings) -> Chance:
+    if not 1 <= asked["shuffles"] <= MOST_SHUFFLES:
+        raise InputError(f"the card asks for {asked['shuffles']} shuffles; expected 1 to {MOST_SHUFFLES:,}")
+    return chance(found.batch, found.settings, asked["shuffles"], asked["seed"], level=float(asked["level"]))
+
+
+def _compare_names(card: Mapping[str, Any], files: list[str], into: Compared) -> None:
+    """The names of the data: a file may have another name now, but what is redacted has to be so by the card's own word."""
+    data = card["data"]
+    told = [("data.name", data["name"]), *((f"data.files[{n}].file", file["file"]) for n, file in enumerate(data["files"]))]
+    first = data["files"][0]["file"]
+    if not data["directory"] and data["name"] != first:
+        into.numbers.append(f"data.name is {shown(data['name'])}, the file of the card is {shown(first)}")
+    for path, name in told:
+        if MARK in name and name not in files:
+            if card.get("redacted") is True:
+                into.hidden.append(path)
+            else:
+                into.numbers.append(f"{path} is {shown(name)}, and the card says that nothing is redacted")
+
+
+def _told(card: Mapping[str, Any], settings: Settings, compared: Compared) -> Iterator[str]:
+    """What differs, in sentences; the wording of another version is told apart from the numbers."""
+    same, said = card.get("version") == __version__, card.get("version")
+    yield from compared.numbers
+    if compared.wording and not same:
+        numbers = "numbers not reproduced" if compared.numbers else "numbers reproduced"
+        yield f"the wording differs; the card was made by version {said}, this is {__version__}: {numbers}"
+    yield from compared.wording
+    if compared.numbers or (compared.wording and same):
+        words = ", ".join(f"{name}={word}" for name, word in settings.to_words().items()) or "as preset"
+        yield (
+            f"computed by version {__version__}, the card by {said}, with credit {settings.estimator} and "
+            f"{settings.baseline}, settings {words}"
         )
-    return said
 
 
-def _plain(data: Any) -> Any:
-    return orjson.loads(orjson.dumps(data, option=orjson.OPT_SERIALIZE_NUMPY))
-
-
-def _leaves(card: Any, here: Any, where: str, wording: bool) -> Iterator[str]:
-    """One sentence for each number or text of the card that did not come out."""
-    if isinstance(card, Mapping) and isinstance(here, Mapping):
-        for name in dict.fromkeys([*card, *here]):
-            if wording or name not in WORDING or where.startswith(("evidence", "moment")):
-                yield from _leaves(card.get(name), here.get(name), f"{where}.{name}", wording)
-    elif isinstance(card, list) and isinstance(here, list):
-        if len(card) != len(here):
-            yield f"{where} has {len(here)} entries, the card has {len(card)}"
-        for number, (one, other) in enumerate(zip(card, here)):
-            yield from _leaves(one, other, f"{where}[{number}]", wording)
-    elif not _equal(card, here):
-        yield f"{where} is {_word(here)}, the card says {_word(card)}"
-
-
-def _equal(card: Any, here: Any) -> bool:
-    if isinstance(card, str) and isinstance(here, str):
-        return matches(card, here)
-    if _is_number(card) and _is_number(here):
-        return abs(card - here) <= TOLERANCE * max(1.0, abs(here))
-    return bool(card == here) or (card in (None, "") and here in (None, ""))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _word(value: Any, most: int = 160) -> str:
-    if value is None:
-        return "undefined"
-    text = repr(value)
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _unread(hidden: Sequence[str], most: int = 6) -> Iterator[str]:
+    """How many texts nobody could check, and which."""
+    if hidden:
+        one = len(hidden) == 1
+        more = f" and {len(hidden) - most} more" if len(hidden) > most else ""
+        yield (
+            f"{len(hidden)} {'text is' if one else 'texts are'} redacted on this card, and what is hidden in "
+            f"{'it' if one else 'them'} was not checked: {', '.join(hidden[:most])}{more}"
+        )

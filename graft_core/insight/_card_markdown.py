@@ -94,7 +94,9 @@ def _target(way: Mapping[str, Any]) -> str:
 def _luck(card: Mapping[str, Any]) -> list[str]:
     parts: list[str] = []
     chance, certainty = card.get("chance"), card.get("certainty")
-    if chance:
+    if chance and "left_out" in chance:
+        parts += ["## Chance", "What outcomes dealt at random would give was left out when this card was made."]
+    elif chance:
         said = (
             f"{chance['observed']} good steps were found; with outcomes dealt at random {chance['shuffles']} times, "
             f"{chance['low']} to {chance['high']} (mean {_number(chance['mean'])})."

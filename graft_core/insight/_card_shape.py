@@ -81,6 +81,8 @@ CHANCE: Final = {"shuffles": "whole", "seed": "whole", "level": "number"}
 def problems(card: Mapping[str, Any]) -> Iterator[str]:
     """One sentence for each field that is missing or of the wrong kind, in the order of the card."""
     yield from _problems(card, SHAPE, "")
+    if card.get("data") and not card["data"].get("files"):
+        yield "data.files is an empty list, expected the files that the card was made from"
     if isinstance(card.get("chance"), Mapping) and "left_out" not in card["chance"]:
         yield from _problems(card["chance"], CHANCE, "chance")
 
@@ -122,7 +124,17 @@ def labels_wrong(card: Mapping[str, Any], today: date | None = None) -> list[str
     chance = card.get("chance")
     if not isinstance(chance, Mapping) or ("left_out" in chance and chance != LEFT_OUT):
         said.append(_wrong(card, "chance", 'an object, or {"left_out": true}'))
-    return [*said, *(f"{shown(name)} is no field of a card" for name in card if name not in FIELDS)]
+    return [*said, *_strangers(card)]
+
+
+def _strangers(card: Mapping[str, Any]) -> Iterator[str]:
+    """Fields that are compared with nothing, because no card has them."""
+    data, row = SHAPE["data"], SHAPE["fingerprint"][0]
+    known = [("", card, FIELDS), ("data.", card["data"], (*data, "success_when"))]
+    known += [(f"data.files[{n}].", file, tuple(data["files"][0])) for n, file in enumerate(card["data"]["files"])]
+    known += [(f"fingerprint[{n}].", rollout, tuple(row)) for n, rollout in enumerate(card["fingerprint"])]
+    for where, fields, names in known:
+        yield from (f"{where}{shown(name)[1:-1]} is no field of a card" for name in fields if name not in names)
 
 
 def shown(value: Any, most: int = 160) -> str:
@@ -133,7 +145,7 @@ def shown(value: Any, most: int = 160) -> str:
         return "an object" if value else "an empty object"
     if isinstance(value, list):
         return "a list" if value else "an empty list"
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    text = repr(value)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

@@ -21,10 +21,11 @@ _HALF_MARK = re.compile(r"\[[redact]{0,8}…$")
 @dataclass(frozen=True)
 class Redaction:
     """What must not be read on a card. everything: every text of the data; else texts: each of these, wherever it stands,
-    whatever its case and white space."""
+    whatever its case and white space. names: (name in the data, how the card calls it), for a card that is checked."""
 
     texts: tuple[str, ...] = ()
     everything: bool = False
+    names: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def _pattern(self) -> re.Pattern[str] | None:
@@ -47,6 +48,9 @@ class Redaction:
 
     def word(self, text: str) -> str:
         """A name (of a task, rollout or file): itself where nothing is hidden in it."""
+        for name, shown in self.names:
+            if name == text:
+                return shown
         if not self.hides(text):
             return text
         return MARK if self.everything or self._pattern is None else self._pattern.sub(MARK, plain(text))

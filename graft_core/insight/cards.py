@@ -21,6 +21,7 @@ from graft_core.insight._card_check import Verification, check_card
 from graft_core.insight._card_content import Look, content, luck, settings_words, sureness
 from graft_core.insight._card_data import combined, fingerprint, hashed
 from graft_core.insight._card_markdown import markdown
+from graft_core.insight._card_shape import LEFT_OUT, TOOL
 from graft_core.insight._card_svg import svg
 from graft_core.insight._card_text import redaction
 from graft_core.insight.chance import Chance
@@ -30,7 +31,6 @@ from graft_core.rollouts import RolloutBatch
 __all__ = ["Card", "Verification", "data_sha256", "find_step", "make_card", "read_card", "verify_card"]
 
 FORMAT: Final = 1
-TOOL: Final = "graft-lab"
 PARTS: Final = ("finding", "claim", "evidence", "numbers", "moment", "settings", "data", "fingerprint")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
@@ -91,9 +91,9 @@ def make_card(
     files: what the batch was read from (`LoadReport.files`); path: the directory, where one was loaded; group_by: how it
     was loaded (a success rule is known to the batch itself). redact: texts to hide wherever they stand, or "all" (the same
     as redact_all): every text of the data, names of tasks and rollouts too; file names only lose texts that are named.
-    chance: what `insight.chance` found under the same settings, where the findings do not hold it. made: the date, today
-    if not given. Raises IndexError for a position outside the batch, `UsageError` for an empty text to redact or no files,
-    OSError where a file cannot be read.
+    chance: what `insight.chance` found under the same settings, where the findings do not hold it; a card without it says
+    that it is left out. made: the date, today if not given. Raises IndexError for a position outside the batch, `UsageError`
+    for an empty text to redact or no files, OSError where a file cannot be read.
     """
     batch = findings.batch
     if not 0 <= position < batch.n_steps:
@@ -114,7 +114,7 @@ def make_card(
         "redacted": bool(hide.texts or hide.everything),
         **content(findings, position, Look(hide)),
         "certainty": sureness(findings, position),
-        "chance": None if dealt is None else luck(dealt, position, group),
+        "chance": LEFT_OUT if dealt is None else luck(dealt, position, group),
         "settings": settings_words(findings),
         "data": {
             "name": names_only.word(folder.resolve().name if folder else named[0][0]),

@@ -46,12 +46,16 @@ def fill(page: Page, label: str, value: int) -> None:
     box.press("Enter")
 
 
-def rollouts(page: Page) -> int:
-    """Rollouts behind the picture."""
-    line = page.get_by_role("paragraph").filter(has_text="Latest rollouts of")
-    found = re.search(r"([\d,]+) rollouts?, \d+ succeeded", line.inner_text())
-    assert found
-    return int(found[1].replace(",", ""))
+def picture_past(page: Page, n: int) -> int:
+    """Waits until the picture holds rollouts of an update after `n`; returns the latest one's number."""
+    return int(
+        page.wait_for_function(
+            """n => { for (const e of document.querySelectorAll('[data-testid="stCaptionContainer"]')) {
+                   const found = /updates? (?:\\d+ to )?(\\d+): \\d+ of/.exec(e.innerText);
+                   if (found && Number(found[1]) > n) return found[1]; } }""",
+            arg=n, timeout=LONG,
+        ).json_value()
+    )  # fmt: skip
 
 
 def test_start_grow_stop_reload_and_continue(live: tuple[Page, Path], settle: Callable[[Page], None]) -> None:
@@ -65,13 +69,9 @@ def test_start_grow_stop_reload_and_continue(live: tuple[Page, Path], settle: Ca
     more_than(page, 0)
     expect(page.get_by_test_id("stVegaLiteChart").first).to_be_visible(timeout=LONG)
     expect(page.get_by_text("Latest rollouts of")).to_be_visible(timeout=LONG)
-    before, first = done(page), rollouts(page)
+    before = done(page)
+    picture_past(page, picture_past(page, 0))
     more_than(page, before)
-    page.wait_for_function(
-        """n => { const found = [...document.querySelectorAll('p')].map(p => /([\\d,]+) rollouts?, /.exec(p.innerText));
-               return found.some(f => f && Number(f[1].replaceAll(',', '')) > n); }""",
-        arg=first, timeout=LONG,
-    )  # fmt: skip
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("button", name="Continue")).to_be_visible(timeout=LONG)
     stopped = done(page)

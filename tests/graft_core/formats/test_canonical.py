@@ -122,7 +122,9 @@ def test_next_observation_that_differs_from_the_next_row_is_warned(loaded: Loade
         ([0, 1, 2], {}),
         ([1, 2, 3], {}),
         ([0, 2, 3], {"step_gap": 1}),
-        ([5, 6], {"step_gap": 1}),
+        ([5, 6], {}),
+        ([-1, 0, 1], {}),
+        ([-1, 1], {"step_gap": 1}),
         ([0, 1, 1, 2], {"step_repeat": 1}),
         ([0, 0, 4, 4], {"step_repeat": 2, "step_gap": 1}),
     ],
@@ -202,7 +204,10 @@ def test_observations_that_are_no_text_become_canonical_json(loaded: Loader) -> 
 
 def test_a_step_without_observation_is_warned(loaded: Loader) -> None:
     batch, report = loaded([row(0, observation=None, outcome=1)])
-    assert batch.observation.tolist() == [-1] and codes(report) == {"observation_missing": 1}
+    assert batch.observation.tolist() == [-1] and codes(report) == {"observations_missing": 1}
+    rejected = row(0, rollout="bad", observation=None, reward="x")
+    _, report = loaded([row(0, observation=None, outcome=1), row(1, outcome=1), rejected])
+    assert "1 of 2 steps have no observation: one state per group" in {w.sentence for w in report.warnings}
 
 
 def test_compressed_files_and_windows_line_ends_read_the_same(tmp_path: Path, loaded: Loader) -> None:

@@ -83,6 +83,8 @@ def test_a_value_inside_the_metadata(loaded: Loader) -> None:
         ("regex:room (A)", InputError, "1 of 3 rollouts give no group, first .*rows.jsonl:2"),
         ("regex:room (", UsageError, "no regular expression"),
         ("regex:room .", UsageError, "no capture group"),
+        ("regex:()", UsageError, r"the capture group of '\(\)' is empty in every rollout"),
+        (r"regex:(\d*)", UsageError, "is empty in every rollout"),
         ("regex:", UsageError, "expected file, task, column:NAME or regex:PATTERN"),
         ("files", UsageError, "expected file, task, column:NAME or regex:PATTERN"),
     ],

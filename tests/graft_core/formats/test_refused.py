@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import pickle
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from graft_core.errors import InputError
+from graft_core.errors import InputError, UsageError
 from graft_core.formats import WARNINGS, formats, load
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:8fbfe3\nsize 2165455\n"
@@ -57,6 +58,11 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
     ("content", "found"),
     [
         ("hello\nworld\n", "neither JSON nor Parquet"),
+        ("null\n", "found a JSON value without objects;"),
+        ('"text"', "found a JSON value without objects;"),
+        ("3 apples", "neither JSON nor Parquet"),
+        ("{}", "found JSON lines without keys;"),
+        ("[{}]", "a JSON list of 1 objects without keys;"),
         ('{"prompt": 1, "completion": 2}\n{"prompt": 1}\n', "JSON lines with the keys completion, prompt"),
         ('{"prompt":\n 1}', "one JSON object with the keys prompt"),
         ('[{"role": "user"}]', "a JSON list of 1 objects with the keys role"),
@@ -69,6 +75,23 @@ def test_unknown_formats_say_what_was_found_and_expected(tmp_path: Path, content
     path.write_text(content)
     text = refusal(path)
     assert found in text and "expected one of " in text and "canonical, " in text and "tau-bench" in text
+
+
+def test_streams_and_devices_are_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path(os.devnull)):
+        assert "a stream or a device, which is not read; save" in refusal(path)
+
+
+@pytest.mark.parametrize("path", ["", ["rows.jsonl", ""]])
+def test_an_empty_path_is_not_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | list[str]
+) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"rollout_id": "r", "step": 0, "observation": "o", "action": "a"}\n')
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="a path is the empty text"):
+        load(path)
+    assert load(".").n_steps == 1
 
 
 def test_a_damaged_compressed_file(tmp_path: Path) -> None:

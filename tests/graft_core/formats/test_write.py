@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,14 @@ def test_every_column_survives(loaded: Loader, tmp_path: Path) -> None:
     assert rollouts[1]["final_state"] == "s2" and rollouts[1]["final_value"] == 2.0 and rollouts[1]["order_doubtful"]
     assert steps[0]["admissible"] == ["x", "", "y"] and steps[2]["admissible"] == [] and steps[1]["admissible"] is None
     there_and_back(batch, tmp_path)
+
+
+def test_an_empty_batch_survives(loaded: Loader, tmp_path: Path) -> None:
+    batch, _ = loaded([{"graft_format": 1}])
+    there_and_back(batch, tmp_path)
+    assert (tmp_path / "a.jsonl").read_bytes() == b'{"graft_format": 1}\n'
+    _, report = load(tmp_path / "b.parquet", report=True)
+    assert (report.read, report.formats) == (0, ("canonical-parquet",)) and not report.warnings
 
 
 def test_assumed_groups_stay_assumed(loaded: Loader, tmp_path: Path) -> None:
@@ -194,6 +203,36 @@ def test_parquet_rejects_like_jsonl(tmp_path: Path) -> None:
     )
     assert (report.read, report.rejected) == (5, 4)
     assert [r.reason.partition(": ")[2][:20] for r in report.rejections] == ["reward is nan, expec", "outcome disagrees wi"]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.null(), None])
+def test_parquet_without_observations_is_told(tmp_path: Path, kind: pa.DataType | None) -> None:
+    columns: dict[str, Any] = {"group_id": ["g"] * 2, "rollout_id": ["r", "s"], "step": [0, 0], "action": ["a", "b"]}
+    if kind is not None:
+        columns["observation"] = pa.nulls(2, kind)
+    _, report = parquet(tmp_path, columns | {"outcome": [1, 0]})
+    assert codes(report) == {"observations_missing": 2}
+    assert report.warnings[0].sentence == "2 of 2 steps have no observation: one state per group"
+
+
+def test_parquet_with_decimal_columns(tmp_path: Path) -> None:
+    def decimals(words: list[str | None], scale: int) -> pa.Array:
+        return pa.array([None if w is None else Decimal(w) for w in words], pa.decimal128(38, scale))
+
+    batch, report = parquet(
+        tmp_path,
+        {
+            "group_id": decimals(["7", "7", "7"], 0), "rollout_id": decimals(["1", "1", "1" + "0" * 30], 0),
+            "step": decimals(["0", "1", "0"], 0), "action": ["a", "b", "c"], "outcome": decimals(["1.00", "1.00", "0.25"], 2),
+            "observation": decimals(["1.00", "12345678901234567890123456789.50", "-0.25"], 2),
+            "reward": decimals([None, "0.5", "100"], 1), "success": decimals(["1", None, "0"], 0),
+        },
+    )  # fmt: skip
+    assert batch.group_ids == ["7"] and batch.rollout_ids == ["1", "1" + "0" * 30]
+    assert batch.outcome.tolist() == [1.0, 0.25] and batch.success.tolist() == [1.0, 0.0]
+    assert [s["observation"] for s in batch_rows(batch)[1]] == ["1", "12345678901234567890123456789.5", "-0.25"]
+    assert [s["reward"] for s in batch_rows(batch)[1]] == [None, 0.5, 100.0]
+    assert codes(report) == {"numbers_from_text": 2} and report.rejected == 0, "success as 1 and 0"
 
 
 def test_parquet_with_text_that_is_no_utf8(tmp_path: Path) -> None:

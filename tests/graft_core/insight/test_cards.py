@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,13 @@ def test_a_card_survives_its_files(card: Card, tmp_path: Path) -> None:
     assert len(list(paths[0].parent.iterdir())) == 3
 
 
+def test_a_card_without_chance_says_so(found: Findings, sample: Path) -> None:
+    card = make_card(found, int(found.good[0]), [sample])
+    assert card.data["chance"] == {"left_out": True}
+    assert "## Chance\n\nWhat outcomes dealt at random would give was left out" in card.markdown()
+    assert verify_card(card, [sample.parent]).ok
+
+
 def test_the_date_can_be_given_and_is_not_part_of_the_name(found: Findings, sample: Path) -> None:
     one = make_card(found, int(found.good[0]), [sample], made="2026-01-02")
     other = make_card(found, int(found.good[0]), [sample], made="2026-01-03")
@@ -207,6 +215,13 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     assert verify_card(read_card(paths[0]), [tmp_path]).ok
 
 
+def _values(data: Any) -> list[Any]:
+    """All leaves of plain data."""
+    if isinstance(data, (dict, list)):
+        return [leaf for inner in (data.values() if isinstance(data, dict) else data) for leaf in _values(inner)]
+    return [data]
+
+
 def _split(text: str) -> tuple[str, list[str]]:
     """Markdown outside fences, and what the fences hold (CommonMark: closed by a run at least as long as the opening one)."""
     outside, fences, fence = [], [], ""
@@ -277,8 +292,12 @@ def test_redacted_text_leaves_no_trace_and_the_card_still_verifies(tmp_path: Pat
     assert card.data["redacted"] is True
     written = card.write(tmp_path / "out")
     assert not any("hunter" in p.name for p in written)
-    assert verify_card(read_card(written[0]), [tmp_path]) == verify_card(plain, [tmp_path], [])
-    assert verify_card(read_card(written[0]), [tmp_path]).ok
+    checked = verify_card(read_card(written[0]), [tmp_path])
+    assert checked.ok
+    assert replace(checked, notes=()) == verify_card(plain, [tmp_path], [])
+    fields = [str(value) for value in _values(card.data)]
+    hidden = sum("[redacted]" in value for value in fields)
+    assert checked.notes[0].startswith(f"{hidden} texts are redacted on this card")
 
 
 def test_a_hidden_word_is_not_half_shown_where_a_text_is_cut(tmp_path: Path) -> None:
