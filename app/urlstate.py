@@ -37,10 +37,17 @@ def read(name: str, parse: Callable[[str], Any], default: Any) -> Any:
         return default
     try:
         return parse(word)
-    except (GraftError, ValueError) as error:
+    except (GraftError, ValueError, LookupError, OverflowError, RecursionError) as error:
+        reason = str(error) if isinstance(error, (GraftError, ValueError)) else f"{word[:80]!r} is not known here"
         write(name, None)
-        st.warning(f"{name} in the address was not usable: {literal(str(error), 400)}", icon=":material/link_off:")
+        st.warning(f"{name} in the address was not usable: {literal(reason, 400)}", icon=":material/link_off:")
         return default
+
+
+def whole(word: str, below: int) -> int | None:
+    """The number a word names if it is a plain one below a bound; else None. Long words are not even read."""
+    number = int(word) if word.isascii() and word.isdigit() and len(word) < 19 else -1
+    return number if 0 <= number < below else None
 
 
 def write(name: str, word: str | None) -> None:

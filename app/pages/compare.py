@@ -61,9 +61,8 @@ def parse_box(word: str) -> Box:
 
 def chosen_step() -> int | None:
     """Path position of the step the address names (`at`)."""
-    word = st.query_params.get("at", "")
-    known = word.isascii() and word.isdigit() and int(word) < opened.batch.n_steps
-    return position_of_row(opened.batch, int(word)) if known else None
+    row = urlstate.whole(st.query_params.get("at", ""), opened.batch.n_steps)
+    return None if row is None else position_of_row(opened.batch, row)
 
 
 def choose(position: int) -> None:
@@ -216,8 +215,7 @@ def listed(pair: Pair, box: Box | None) -> None:
 
 opened = table.choose()
 if not header.show(opened):
-    with table.sentences():
-        opened.batch.require_groups()
+    header.wait_for_groups()
 with table.sentences():
     left, right = settings_of_both()
 if opened.batch.n_steps == 0:

@@ -23,9 +23,22 @@ from graft_core.settings import LOOK, Settings
 MOST_ROWS = 5000
 SUPPORT = (1, 2, 3, 5)
 LISTS = {
-    "good": "Good steps in failures", "lost": "Where it was lost", "nothing": "Nothing to learn here",
-    "bad": "Bad steps in successes",
+    "good": "Good steps", "lost": "Where it was lost", "nothing": "Nothing to learn", "bad": "Bad steps in successes",
 }
+
+
+def _verdict(found: Findings, title: str) -> str:
+    """What the list is worth, said as loudly as the claim itself."""
+    n, luck = found.good.size, found.chance
+    if not found.summary["failures"]:
+        return ""
+    if not n:
+        return f"{title} finds no good step in them."
+    if luck is None:
+        return "Some of those steps look good."
+    if luck.beyond.any() or luck.observed > luck.high:
+        return "Some of those steps were good."
+    return "Some may have been good, but no more are found than luck gives."
 
 
 def headline(found: Findings, settings: Settings) -> None:
@@ -33,11 +46,13 @@ def headline(found: Findings, settings: Settings) -> None:
     facts, known = found.summary, estimators()
     a, b = known[settings.estimator].title, known[settings.baseline].title
     n = facts["good_steps"]
-    if known[settings.baseline].uses == "rollouts":
+    if not facts["failures"]:
+        claim = "No rollout failed." if facts["successes"] else "No rollout has a known outcome."
+    elif known[settings.baseline].uses == "rollouts":
         claim = f"{b} gives every step of {count(facts['failures'], 'failed rollout')} the same blame."
     else:
         claim = f"{count(facts['failures'], 'rollout')} failed."
-    st.markdown(f"#### {claim} {'Some of those steps were good.' if n else f'{a} finds no good step in them.'}")
+    st.markdown(f"#### {claim} {_verdict(found, a)}")
     luck = ""
     if found.chance is not None and n:
         luck = f" · {int(found.chance.beyond.sum())} beyond luck"
@@ -50,7 +65,7 @@ def headline(found: Findings, settings: Settings) -> None:
     )
     if found.chance is not None:
         small = too_small_sentence(found.chance)
-        st.caption(sentence(found.chance) + (f" {small}" if small else ""))
+        st.markdown(sentence(found.chance) + (f" {small}" if small else ""))
     if facts.get("reward_sums_differ"):
         st.warning(
             f"The step rewards of {count(facts['reward_sums_differ'], 'rollout')} do not sum to the outcome; with rewards = "
@@ -96,10 +111,10 @@ def chooser(found: Findings, settings: Settings) -> tuple[str, str, int]:
     """Which list, what to search for, and the least support: all in one row above the table."""
     which = urlstate.read("list", lambda w: {name: name for name in LISTS}[w], "good")
     query = urlstate.read("q", str, "")
-    least = urlstate.read("seen", int, 1)
+    least = urlstate.read("seen", lambda w: {str(n): n for n in SUPPORT}[w], 1)
     silent = cache.teaching_of(*opened.source, settings).silent
     sizes = {name: silent if name == "nothing" else positions_of(found, name).size for name in LISTS}
-    names, search, support = st.columns([3.4, 1.2, 0.9], vertical_alignment="bottom")
+    names, search, support = st.columns([3.9, 1.1, 0.8], vertical_alignment="bottom")
     names.segmented_control(
         "List", list(LISTS), format_func=lambda w: f"{LISTS[w]} ({sizes[w]:,})", label_visibility="collapsed", required=True,
         **urlstate.bind("list", which, "good"),
@@ -109,7 +124,7 @@ def chooser(found: Findings, settings: Settings) -> tuple[str, str, int]:
     )
     support.selectbox(
         "Support", SUPPORT, format_func=lambda n: "any support" if n == 1 else f"seen by {n}+",
-        label_visibility="collapsed", **urlstate.bind("seen", least if least in SUPPORT else 1, 1),
+        label_visibility="collapsed", **urlstate.bind("seen", least, 1),
     )
     return which, query, least
 
@@ -155,7 +170,7 @@ def show_list(found: Findings, settings: Settings) -> None:
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         stands = f"{count(len(rows), 'row')} for {count(sum(r['count'] for r in rows), 'step')}: "
-        st.caption(f"{stands}equal moment and action are one row. Choose a row to open it in its graph.")
+        st.caption(f"{stands}equal moment and action are one row. Choose a row (Shift + Space) to open it in its graph.")
         takeaway.findings_menu(opened, settings, found)
         st.download_button("CSV", lambda: as_csv(taken(rows)), f"{which}.csv", "text/csv", icon=":material/download:")
         st.download_button("JSONL", lambda: as_jsonl(taken(rows)), f"{which}.jsonl", icon=":material/download:")
@@ -202,5 +217,4 @@ if header.show(opened):
     with table.sentences():
         compare_methods(settings)
 else:
-    with table.sentences():
-        opened.batch.require_groups()
+    header.wait_for_groups()

@@ -32,11 +32,9 @@ def chosen(found: Findings, group: int) -> Selection | None:
     """The node or edge the address names, if it belongs to this task's graph."""
     word = st.query_params.get("sel", "")
     kind = {"n": "node", "e": "edge"}.get(word[:1])
-    if kind is None or not (word[1:].isascii() and word[1:].isdigit()):
-        return None
-    graph, chosen_id = found.graph, int(word[1:])
-    limit = graph.n_nodes if kind == "node" else graph.n_edges
-    if not 0 <= chosen_id < limit:
+    graph = found.graph
+    chosen_id = urlstate.whole(word[1:], graph.n_nodes if kind == "node" else graph.n_edges)
+    if kind is None or chosen_id is None:
         return None
     owner = graph.node_group[chosen_id if kind == "node" else graph.edge_src[chosen_id]]
     return {"kind": kind, "id": chosen_id} if owner == group else None
@@ -180,8 +178,7 @@ def twin(found: Findings, group: int) -> None:
 
 opened = table.choose()
 if not header.show(opened):
-    with table.sentences():
-        opened.batch.require_groups()
+    header.wait_for_groups()
 with table.sentences():
     settings = controls.current()
     found = opened.findings(settings)
@@ -197,7 +194,7 @@ with top[2]:
     controls.lambda_slider(settings)
 with top[3]:
     controls.expert_drawer(settings)
-main, side = st.columns([2.4, 1])
+main, side = st.columns([1.9, 1])
 with main:
     draw(found, group, settings, opened.value_word)
 with side:

@@ -202,8 +202,7 @@ def facts(at: int) -> None:
 
 opened = table.choose()
 if not header.show(opened):
-    with table.sentences():
-        opened.batch.require_groups()
+    header.wait_for_groups()
 with table.sentences():
     settings = controls.current()
     found = opened.findings(settings)

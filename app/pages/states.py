@@ -19,24 +19,25 @@ from graft_core.states import join_rules, split_rules
 from graft_core.states.edit_file import Edit, Edits, names_at, plain_rules, read_edits, write_edits
 
 NUMBERS = {
-    "nodes": ("moments", None), "merge_rate": ("merge rate", 100), "group_size_2": ("in moments of 2+ steps", 100),
-    "shared": ("shared by 2+ rollouts", 100), "remerge_index": ("paths meet again", 100),
+    "nodes": ("moments", None), "merge_rate": ("merge rate", 100), "group_size_2": ("of 2+ steps", 100),
+    "shared": ("of 2+ rollouts", 100), "remerge_index": ("paths meet again", 100),
 }
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
     """One rule's measures under screen names."""
-    made: dict[str, Any] = {"rule": row["rules"], "two moments are the same when": _words(row["rules"])}
+    made: dict[str, Any] = {"rule": row["rules"]}
+    words = {"two moments are the same when": _words(row["rules"])}
     if "error" in row:
-        return {**made, "note": row["error"]}
+        return {**made, **words, "note": row["error"]}
     for name, (title, scale) in NUMBERS.items():
         made[title] = row[name] * scale if scale else row[name]
-    made["outcomes that inform a step"] = row["propagation"]["graph"]
+    made["outcomes per step"] = row["propagation"]["graph"]
     made["good steps"] = row["good_steps"]
     if row.get("chance"):
         made["by luck"] = f"{row['chance']['low']} to {row['chance']['high']}"
         made["beyond luck"] = row["chance"]["beyond_luck"]
-    return made
+    return {**made, **words}
 
 
 def _words(rules: str) -> str:
@@ -47,7 +48,7 @@ def _columns() -> dict[str, Any]:
     percent = {title: st.column_config.NumberColumn(format="%.1f %%") for title, scale in NUMBERS.values() if scale}
     return {
         **percent,
-        "outcomes that inform a step": st.column_config.NumberColumn(
+        "outcomes per step": st.column_config.NumberColumn(
             format="%.1f", help="propagation degree: rollouts whose ending can be reached from the step's moment, on average"
         ),
     }
@@ -233,8 +234,7 @@ def _use(edits: Edits, before: tuple[str, ...]) -> None:
 
 opened = table.choose()
 if not header.show(opened):
-    with table.sentences():
-        opened.batch.require_groups()
+    header.wait_for_groups()
 with table.sentences():
     settings = controls.current()
     found = opened.findings(settings)

@@ -33,7 +33,7 @@ def both(found: Findings) -> dict[str, Any]:
 
 
 def _credit_columns(found: Findings) -> dict[str, Any]:
-    return {name: st.column_config.NumberColumn(format="%+.2f", width=76) for name in both(found)}
+    return {name: st.column_config.NumberColumn(format="%+.2f", width=60) for name in both(found)}
 
 
 def moment(found: Findings, node: int, value_word: str) -> None:
@@ -42,7 +42,7 @@ def moment(found: Findings, node: int, value_word: str) -> None:
     st.markdown(f"**{'How rollouts end here' if facts['sink'] else 'Moment'}** · node {node}")
     block(facts["text"], 1200)
     left, middle, right = st.columns(3)
-    left.metric(value_word, number(facts["value"]), help="V: value of this node")
+    left.metric(value_word.split()[0], number(facts["value"]), help=f"{value_word} from here (V: value of this node)")
     middle.metric("visits", f"{facts['visits']:,}", help="steps that leave this moment; for an end the rollouts that end there")
     right.metric(
         "rollouts",
@@ -66,7 +66,8 @@ def moment(found: Findings, node: int, value_word: str) -> None:
             hide_index=True,
             alt="actions taken from this moment",
             column_config={
-                "count": st.column_config.NumberColumn(width=56, help="how often this action was taken here"),
+                "action": st.column_config.TextColumn(width=104),
+                "count": st.column_config.NumberColumn(width=46, help="how often this action was taken here"),
                 "then": st.column_config.NumberColumn(format="%.2f", width=56, help=f"mean {value_word} after it"),
                 **_credit_columns(found),
             },
@@ -84,7 +85,7 @@ def step(found: Findings, edge: int, value_word: str, at: int | None, choose: Ca
     st.markdown(f"**Step** · {count(facts['count'], 'time')} · edge {edge}")
     block(facts["action"], 600)
     left, right = st.columns(2)
-    left.metric(f"{value_word} before", number(facts["value_before"]))
+    left.metric("before", number(facts["value_before"]), help=f"{value_word} from the moment before the step")
     right.metric(
         "after",
         number(facts["value_after"]),
@@ -107,7 +108,7 @@ def step(found: Findings, edge: int, value_word: str, at: int | None, choose: Ca
         on_select="rerun",
         selection_mode="single-row",
         key=f"instances_{edge}",
-        column_config={"step": st.column_config.TextColumn(width=64), "ended": st.column_config.TextColumn(width=76)}
+        column_config={"step": st.column_config.TextColumn(width=58), "ended": st.column_config.TextColumn(width=74)}
         | _credit_columns(found),
         alt="instances of this step",
     )

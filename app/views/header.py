@@ -55,3 +55,12 @@ def show(opened: Opened) -> bool:
     if batch.groups_assumed or opened.group_by:
         group_menu(opened)
     return not batch.groups_assumed
+
+
+def wait_for_groups() -> None:
+    """Stop the page here until somebody has said what makes rollouts one task."""
+    st.info(
+        "Choose above what makes rollouts one task (group). Credit compares rollouts of one task; until then none is computed.",
+        icon=":material/group_work:",
+    )
+    st.stop()

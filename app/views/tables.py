@@ -48,7 +48,7 @@ def column_config(a: str, b: str, value_word: str) -> dict[str, Any]:
     return {
         "task": text(width=110),
         "step": text(width=70, help="rollout / step; the first of the steps this row stands for"),
-        "times": number(width=52, help="how many steps of failed rollouts are this same action at this same moment"),
+        "times": number(width=52, help="how many steps this row stands for: the same action at the same moment"),
         "what the agent did": text(width=250),
         f"{short} before": number(format="%.2f", width=104, help=f"{value_word} from the moment before the step (V)"),
         f"{short} after": number(format="%.2f", width=92, help=f"{value_word} from the moment the step led to (V)"),

@@ -10,6 +10,8 @@ import streamlit as st
 from graft_core.takeaway.guard import visible
 
 MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~$:&^=@\"'])")
+LINKED = re.compile(r"(?i)https?|ftp|www|mailto|xmpp")
+JOINER = "\u2060"
 DASH = "–"
 
 
@@ -20,8 +22,10 @@ def one_line(text: str, limit: int = 120) -> str:
 
 
 def literal(text: str, limit: int = 120) -> str:
-    """One line for use inside Markdown: every sign that could be markup is escaped."""
-    return MARKUP.sub(r"\\\1", one_line(text, limit))
+    """One line for use inside Markdown: every sign that could be markup is escaped, and no address becomes a link."""
+    escaped = MARKUP.sub(r"\\\1", one_line(text, limit))
+    # addresses are linked after unescaping: an invisible joiner inside the scheme, www or @ keeps them text
+    return LINKED.sub(lambda found: found[0][0] + JOINER + found[0][1:], escaped).replace("\\@", JOINER + "\\@")
 
 
 def block(text: str, limit: int = 4000) -> None:

@@ -16,8 +16,7 @@ OF_A_TASK = ("rollout", "beside", "at", "sel")
 
 def row_at(found: Findings) -> int | None:
     """The batch row of the step that the address names (`at`)."""
-    word = st.query_params.get("at", "")
-    return int(word) if word.isascii() and word.isdigit() and int(word) < found.batch.n_steps else None
+    return urlstate.whole(st.query_params.get("at", ""), found.batch.n_steps)
 
 
 def step_at(found: Findings) -> int | None:

@@ -75,6 +75,9 @@ def show(found: Findings, position: int) -> None:
     said = why(found, position)
     st.markdown(f"**Why {number(said.credit, 3, sign=True)}** · {literal(said.rollout_id, 24)}/{said.step}")
     _sentences(said)
+    taken = sum(action.ended.rollouts for action in said.actions)
+    if taken > said.reached.rollouts:
+        st.caption("A rollout that came here more than once counts for each kind of action it took.")
     if found.certainty is not None:
         edge = int(found.graph.edge[position])
         row = found.certainty.row(edge)

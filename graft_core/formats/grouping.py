@@ -102,7 +102,7 @@ def _by_expression(batch: RolloutBatch, pattern: str) -> Groups:
     """The first capture group found in the source path, else in the first observation."""
     try:
         expression = re.compile(pattern)
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(f"--group-by regex: {pattern!r} is no regular expression ({error})") from None
     if expression.groups < 1:
         raise UsageError(f"--group-by regex: {pattern!r} has no capture group; put the part that names the task in ( )")

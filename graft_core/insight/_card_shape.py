@@ -81,8 +81,9 @@ CHANCE: Final = {"shuffles": "whole", "seed": "whole", "level": "number"}
 def problems(card: Mapping[str, Any]) -> Iterator[str]:
     """One sentence for each field that is missing or of the wrong kind, in the order of the card."""
     yield from _problems(card, SHAPE, "")
-    if card.get("data") and not card["data"].get("files"):
-        yield "data.files is an empty list, expected the files that the card was made from"
+    for part, name in (("data", "files"), ("settings", "rules")):
+        if isinstance(card.get(part), Mapping) and card[part].get(name) == []:
+            yield f"{part}.{name} is an empty list, expected at least one entry"
     if isinstance(card.get("chance"), Mapping) and "left_out" not in card["chance"]:
         yield from _problems(card["chance"], CHANCE, "chance")
 
@@ -104,9 +105,9 @@ def _problems(value: Any, shape: Any, where: str) -> Iterator[str]:
                 yield f"{path} is missing"
 
 
-def labels_wrong(card: Mapping[str, Any], today: date | None = None) -> list[str]:
+def labels_wrong(card: Mapping[str, Any]) -> list[str]:
     """What is wrong with the fields that say who made the card and when, and which fields no card of this format has."""
-    latest = (today or date.today()) + timedelta(days=1)  # the date of a place further east
+    latest = date.today() + timedelta(days=1)  # the date of a place further east
     said = []
     if card.get("tool") != TOOL:
         said.append(_wrong(card, "tool", f"'{TOOL}'"))
