@@ -92,7 +92,7 @@ def draw(found: Findings, group: int, settings: Settings, value_word: str) -> No
         structure, painted, chosen(found, group), key=VIEW, path=path_of(found, group), height=560,
         on_select=lambda: remember(structure), on_flip=flip,
     )
-    left, right, away = st.columns([3, 1, 0.8], vertical_alignment="center")
+    left, right, away = st.columns([2.2, 1, 1.1], vertical_alignment="center")
     with away:
         takeaway.graph_menu(opened, settings, found, group, structure, painted)
     left.caption(structure.caption + " · positions depend on the graph alone, never on λ, estimator or baseline")

@@ -242,9 +242,14 @@ function bringToView(panel, selection) {
   const spot = spotOf(panel, selection);
   const at = panel.network.canvasToDOM(spot);
   const { clientWidth: width, clientHeight: height } = panel.frame;
-  if (at.x > 60 && at.y > 40 && at.x < width - 60 && at.y < height - 40) return;
+  // Only as far as it takes: what was in view stays in view where it can.
+  const inside = (value, margin, size) => Math.min(Math.max(value, margin), Math.max(size - margin, margin));
+  const shift = { x: at.x - inside(at.x, 16, width), y: at.y - inside(at.y, 16, height) };
+  if (!shift.x && !shift.y) return;
   panel.touched = true;
-  panel.network.moveTo({ position: spot, animation: motion() });
+  const centre = panel.network.canvasToDOM(panel.network.getViewPosition());
+  const position = panel.network.DOMtoCanvas({ x: centre.x + shift.x, y: centre.y + shift.y });
+  panel.network.moveTo({ position, animation: motion() });
 }
 
 function spotOf(panel, selection) {
