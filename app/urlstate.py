@@ -62,7 +62,8 @@ def write(name: str, word: str | None) -> None:
 def bind(name: str, value: Any, default: Any, to_word: Callable[[Any], str] = str) -> dict[str, Any]:
     """`key` and `on_change` for a widget that shows `value` and writes its choice to the address."""
     key = f"url_{name}"
-    st.session_state[key] = value
+    if key not in st.session_state or st.session_state[key] != value:
+        st.session_state[key] = value  # setting what is there already would overrule a change that is on its way
 
     def changed() -> None:
         chosen = st.session_state[key]

@@ -13,6 +13,7 @@ import pytest
 
 import graft_core as gc
 from graft_core import cli
+from graft_core.rollouts import LoadReport
 from graft_core.settings import LOOK, Settings, train
 from graft_core.takeaway.snippet import command, python
 
@@ -44,7 +45,7 @@ def test_the_command_is_read_as_the_same_settings(settings: Settings, monkeypatc
         seen.append(given)
         raise gc.InputError("seen")
 
-    monkeypatch.setattr(subcommand, "load_input", lambda given: (None, None))
+    monkeypatch.setattr(subcommand, "load_input", lambda given: (None, LoadReport()))
     monkeypatch.setattr(subcommand, "findings", stop)
     with contextlib.redirect_stderr(io.StringIO()):
         cli.main(words_of(command(settings, "elsewhere/data.jsonl")))
