@@ -100,6 +100,16 @@ def strict(settings: Settings) -> None:
         help="A stricter key merges less: fewer wrong merges, fewer findings.",
     )
     rows = cache.strictness_of(*opened.source, settings, of, bool(st.session_state.get("rules_chance")))
+    k = st.slider(f"How many of the last {of} belong to the moment?", 0, len(rows) - 1, 0, key="strict_k")
+    row, loose = rows[k], rows[0]
+    merge, shared, good = st.columns(3)
+    for place, title, name in ((merge, "merge rate", "merge_rate"), (shared, "shared by 2+ rollouts", "shared")):
+        place.metric(title, f"{100 * row[name]:.1f} %", f"{100 * (row[name] - loose[name]):+.1f} points")
+    luck = f"{row['chance']['low']} to {row['chance']['high']} by luck" if row.get("chance") else None
+    good.metric("good steps", row["good_steps"], luck, delta_color="off", delta_arrow="off")
+    if row["rules"] != join_rules(settings.rules) and st.button(f"Use {literal(row['rules'])}", key="use_strict"):
+        urlstate.write("rules", None if split_rules(row["rules"]) == LOOK.rules else row["rules"])
+        st.rerun()
     frame = pd.DataFrame([{f"last {of}": row["k"], **_row(row)} for row in rows])
     st.dataframe(
         frame.drop(columns=["two moments are the same when"]), hide_index=True, column_config=_columns(), alt="strictness"

@@ -62,9 +62,14 @@ def _doubts(items: list[dict[str, Any]]) -> Doubts:
     steps = [sorted(item["steps"], key=lambda s: s["step"] if isinstance(s.get("step"), int) else 0) for item in items]
     return order_doubts(
         [[str(s.get("observation")) for s in path] for path in steps],
-        [[parsed_action(s["action"]) for s in path] for path in steps],
+        [[executed(s["action"]) for s in path] for path in steps],
         [[r if isinstance(r := s.get("step_reward"), (int, float)) else None for s in path] for path in steps],
     )
+
+
+def executed(text: str) -> str:
+    """What the shop got of a model's text: the last action tag, in lower case, as the framework hands it over."""
+    return parsed_action(text).lower()
 
 
 def _sentence(doubts: Doubts) -> str:
@@ -91,7 +96,7 @@ def rollout_rows(item: dict[str, Any], train_step: Any, doubtful: bool) -> list[
 
 
 def _step(step: dict[str, Any]) -> dict[str, Any]:
-    action = parsed_action(step["action"])
+    action = executed(step["action"])
     return {
         "step": step.get("step"),
         "observation": step.get("observation"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,3 +85,26 @@ def test_a_number_that_is_no_moment_is_a_sentence(states: Open, vectors: Path, t
     next(t for t in test.text_input if t.label.startswith("Split")).set_value("99")
     next(b for b in test.button if b.label == "Split").click().run()
     assert "expected a number from 0 to 2" in test.error[0].value
+
+
+def test_the_time_of_a_rule_change_on_6400_steps_is_printed(
+    states: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1 s is promised for Findings to show another rule, two cores, compiled."""
+    from graft_core.environments import make_world
+    from graft_core.environments.policies import policy_with_success
+    from graft_core.environments.sampler import rows_of, sample_paths
+    from graft_core.environments.tables import compile_world
+
+    table = compile_world(make_world("key-door", size=4))
+    rows = rows_of(sample_paths(table, policy_with_success(table, 0), 20, 16, 20, 0))[:6400]
+    path = tmp_path / "big.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.setenv(server.PATHS_VARIABLE, json.dumps([str(path)]))
+    test = AppTest.from_file(str(server.MAIN), default_timeout=90).run()
+    test.selectbox(key="url_rules").set_value("history:2").run()  # what is compiled on first use is not what is promised
+    begun = time.perf_counter()
+    test.selectbox(key="url_rules").set_value("history:1").run()
+    print(f"\n{len(rows)} steps: another rule on Findings after {time.perf_counter() - begun:.2f} s")
+    assert test.query_params["rules"] == "history:1"
+    assert not test.exception
