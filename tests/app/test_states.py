@@ -97,7 +97,7 @@ def test_the_time_of_a_rule_change_on_6400_steps_is_printed(
     from graft_core.environments.tables import compile_world
 
     table = compile_world(make_world("key-door", size=4))
-    rows = rows_of(sample_paths(table, policy_with_success(table, 0), 20, 16, 20, 0))[:6400]
+    rows = rows_of(sample_paths(table, policy_with_success(table, 0), 30, 16, 20, 0))[:6400]
     path = tmp_path / "big.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     monkeypatch.setenv(server.PATHS_VARIABLE, json.dumps([str(path)]))
