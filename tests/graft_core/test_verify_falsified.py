@@ -8,36 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from card_files import ROLLOUT, STEP, TASK, change_card, run
+from card_files import change_card, run
 
 import graft_core as gc
-from graft_core.cli import main
-
-
-@pytest.fixture
-def place(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a copy of the sample data; the working directory is another, empty one."""
-    folder = tmp_path / "place"
-    folder.mkdir()
-    shutil.copy(root / "sample_data" / "household.jsonl", folder)
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def made(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A card made by the command line."""
-    folder = tmp_path_factory.mktemp("made")
-    words = ("--task", TASK, "--rollout", ROLLOUT, "--step", str(STEP), "-o", str(folder))
-    assert main(["card", str(root / "sample_data" / "household.jsonl"), *words]) == 0
-    return next(folder.glob("*.json"))
-
-
-@pytest.fixture
-def card(place: Path, made: Path) -> Path:
-    """The card, beside its data."""
-    return Path(shutil.copy(made, place))
 
 
 def test_a_card_of_another_version_is_reproduced_where_its_words_are_the_same(
