@@ -164,7 +164,7 @@ def picker(index: int) -> None:
                 label_visibility="collapsed", key=bound["key"], on_change=another,
             )
         with st.popover("Open my rollouts…", icon=":material/folder_open:"):
-            st.page_link("pages/open.py", label="Choose or upload a file", icon=":material/folder_open:")
+            st.page_link("screens/open.py", label="Choose or upload a file", icon=":material/folder_open:")
             st.markdown("Or start the app with your files or folders; each becomes an entry of the menu:")
             st.code("graft app my_rollouts.jsonl another_folder/", language=None)
 

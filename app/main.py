@@ -16,15 +16,15 @@ st.html(ASSETS / "style.css")
 
 PAGES = {
     "": [
-        st.Page("pages/findings.py", title="Findings", default=True),
-        st.Page("pages/graph.py", title="Graph", url_path="graph"),
+        st.Page("screens/findings.py", title="Findings", default=True),
+        st.Page("screens/graph.py", title="Graph", url_path="graph"),
     ],
     "More": [
-        st.Page("pages/compare.py", title="Compare", url_path="compare"),
-        st.Page("pages/rollouts.py", title="Rollouts", url_path="rollouts"),
-        st.Page("pages/states.py", title="States", url_path="states"),
-        st.Page("pages/live.py", title="Live", url_path="live"),
-        st.Page("pages/open.py", title="Open", url_path="open"),
+        st.Page("screens/compare.py", title="Compare", url_path="compare"),
+        st.Page("screens/rollouts.py", title="Rollouts", url_path="rollouts"),
+        st.Page("screens/states.py", title="States", url_path="states"),
+        st.Page("screens/live.py", title="Live", url_path="live"),
+        st.Page("screens/open.py", title="Open", url_path="open"),
     ],
 }
 

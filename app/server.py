@@ -205,10 +205,8 @@ def _open_when_ready(address: str, port: int) -> None:
 
 
 def _serve(arguments: list[str]) -> int:
-    from streamlit.runtime.pages_manager import PagesManager
     from streamlit.web import cli
 
-    PagesManager.uses_pages_directory = False  # else a page asked for before the start page runs without `main.py`
     try:
         cli.main(["run", *arguments], prog_name="streamlit", standalone_mode=False)
     except SystemExit as stop:

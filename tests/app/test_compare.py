@@ -25,7 +25,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
         test = AppTest.from_file(str(server.MAIN), default_timeout=60)
         for name, word in address.items():
             test.query_params[name] = word
-        test.switch_page("pages/compare.py").run()
+        test.switch_page("screens/compare.py").run()
         assert not test.exception, test.exception
         return test
 

@@ -38,7 +38,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Open]:
         for name, word in address.items():
             test.query_params[name] = word
         test.run()
-        test.switch_page("pages/live.py").run()
+        test.switch_page("screens/live.py").run()
         assert not test.exception, test.exception
         return test
 

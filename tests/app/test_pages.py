@@ -26,7 +26,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
             test.query_params[name] = word
         test.run()
         if page != "findings":
-            test.switch_page(f"pages/{page}.py").run()
+            test.switch_page(f"screens/{page}.py").run()
         assert not test.exception, test.exception
         return test
 

@@ -29,7 +29,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
         test = AppTest.from_file(str(server.MAIN), default_timeout=60)
         for name, word in address.items():
             test.query_params[name] = word
-        test.switch_page("pages/rollouts.py").run()
+        test.switch_page("screens/rollouts.py").run()
         assert not test.exception, test.exception
         return test
 

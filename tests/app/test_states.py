@@ -25,7 +25,7 @@ def states(monkeypatch: pytest.MonkeyPatch) -> Open:
         for name, word in address.items():
             test.query_params[name] = word
         test.run()
-        test.switch_page("pages/states.py").run()
+        test.switch_page("screens/states.py").run()
         assert not test.exception, test.exception
         return test
 

@@ -152,7 +152,7 @@ def panel(pair: Pair, at: int | None) -> None:
         if st.button("Graph", icon=":material/hub:", shortcut="G", help="this step in the graph of its task"):
             to_graph(at)
         if st.button("Transcript", icon=":material/article:", shortcut="T", help="this step in its rollout"):
-            st.switch_page("pages/rollouts.py", query_params=_address(at))
+            st.switch_page("screens/rollouts.py", query_params=_address(at))
     sweep(pair, at)
 
 
@@ -167,7 +167,7 @@ def _address(at: int) -> dict[str, str]:
 
 
 def to_graph(at: int) -> None:
-    st.switch_page("pages/graph.py", query_params=_address(at))
+    st.switch_page("screens/graph.py", query_params=_address(at))
 
 
 def listed(pair: Pair, box: Box | None) -> None:

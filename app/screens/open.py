@@ -138,7 +138,7 @@ def use(entry: table.Entry, group_by: str | None, success_when: str | None) -> N
     urlstate.write("file", None if entry.word == "0" else entry.word)
     urlstate.write("group_by", group_by)
     urlstate.write("success_when", success_when)
-    st.switch_page("pages/findings.py", query_params={name: st.query_params[name] for name in st.query_params})
+    st.switch_page("screens/findings.py", query_params={name: st.query_params[name] for name in st.query_params})
 
 
 def inspect(entry: table.Entry) -> None:

@@ -313,7 +313,7 @@ def put_on_table(name: str, chosen: str) -> None:
     urlstate.write("file", entry.word)
     if settings.rules != LOOK.rules:
         urlstate.write("rules", join_rules(settings.rules))
-    st.switch_page("pages/findings.py", query_params={word: st.query_params[word] for word in st.query_params})
+    st.switch_page("screens/findings.py", query_params={word: st.query_params[word] for word in st.query_params})
 
 
 def table_entry(folder: Path, title: str) -> on_table.Entry:

@@ -178,7 +178,7 @@ def show_list(found: Findings, settings: Settings) -> None:
         lists.lost_groups(cache.lost_of(*opened.source, settings))
     picked = chosen["selection"]["rows"]
     if picked and picked[0] < len(rows):
-        st.switch_page("pages/graph.py", query_params=_towards(rows[picked[0]]))
+        st.switch_page("screens/graph.py", query_params=_towards(rows[picked[0]]))
 
 
 def _towards(row: dict[str, Any]) -> dict[str, str]:

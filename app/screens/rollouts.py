@@ -130,7 +130,7 @@ def ways(at: int, rows: IntArray) -> None:
         keep = {name: st.query_params[name] for name in st.query_params}
         row, edge = int(found.batch.order[position]), int(found.graph.edge[position])
         st.switch_page(
-            "pages/graph.py", query_params={**keep, "task": along.group_id, "sel": f"e{edge}", "at": str(row)}
+            "screens/graph.py", query_params={**keep, "task": along.group_id, "sel": f"e{edge}", "at": str(row)}
         )
 
 

@@ -182,7 +182,7 @@ def _suspect(found: Suspects, node: int) -> None:
     if st.button(f"Show node {node} in its graph", key=f"show {node}"):
         keep = {name: st.query_params[name] for name in st.query_params}
         task = graph.batch.group_ids[int(graph.node_group[node])]
-        st.switch_page("pages/graph.py", query_params={**keep, "task": task, "sel": f"n{node}"})
+        st.switch_page("screens/graph.py", query_params={**keep, "task": task, "sel": f"n{node}"})
     shown = pair(found, node)
     if shown is not None:
         names = graph.batch.rollout_ids
