@@ -9,26 +9,29 @@ from pathlib import Path
 
 import streamlit as st
 
-from graft_app import cache, paths, urlstate
+from graft_app import cache, follow, paths, samedata, urlstate
+from graft_app.jobs import jobs
 from graft_app.server import given_paths
 from graft_app.views import opening
 from graft_app.views.text import literal, one_line
-from graft_core.errors import GraftError
+from graft_core.errors import GraftError, InputError
 from graft_core.formats.success import parse_rule
 from graft_core.rollouts import LoadReport, RolloutBatch
 from graft_core.settings import Settings
 
 OPENED = "opened_entries"
 UPLOADED = "uploaded_entries"
+LIVE = "live:"
+STOPPED = "reading_stopped"
 MOST_OPENED = 20
 PROGRESS_FROM = 2_000_000  # bytes
-OF_A_FILE = ("task", "sel", "at", "rollout", "beside", "box")  # words of the address that mean nothing for another file
+OF_A_FILE = (*samedata.OF_THE_DATA, urlstate.DATA)  # words of the address that mean nothing for another file
 
 
 @dataclass(frozen=True)
 class Entry:
     """One line of the menu: `word` stands for it in the address, a number for a given path, rN:PATH for one under a root,
-    uN for an upload, which only its own visit knows."""
+    uN for an upload, which only its own visit knows, live:RUN/ESTIMATOR/seed-N for what a live run of this app recorded."""
 
     word: str
     path: str
@@ -93,6 +96,9 @@ def entry_of(word: str) -> Entry:
         if found is None:
             raise ValueError("an upload lasts as long as the visit in which it was made; open the file again")
         return found
+    if word.startswith(LIVE):
+        name = word.removeprefix(LIVE)
+        return Entry(word, str(jobs().recorded(name)), name.removesuffix("/seed-0"))
     place = paths.from_word(word)
     paths.check(place)
     given = entries()[: len(given_paths())]
@@ -110,12 +116,29 @@ def put_on_menu(entry: Entry) -> int:
 
 
 def read(path: str, on_disk: cache.Stamp, group_by: str | None, success_when: str | None) -> tuple[RolloutBatch, LoadReport]:
-    """A batch from the cache or from disk; of a large one it is on screen meanwhile how far it was read."""
+    """A batch from the cache or from disk; of a large one it is on screen meanwhile how far it was read, with a way to stop."""
     if sum(size for _, _, size in on_disk) >= PROGRESS_FROM:
-        place = st.empty()
-        cache.read_once(path, on_disk, opening.Progress(place))
-        place.empty()
+        _read_slowly(path, on_disk)
     return cache.batch_of(path, on_disk, group_by, success_when)
+
+
+def _read_slowly(path: str, on_disk: cache.Stamp) -> None:
+    stopped: set[str] = st.session_state.setdefault(STOPPED, set())
+    if path in stopped:
+        st.button("Read it after all", icon=":material/play_arrow:", on_click=stopped.discard, args=(path,), key="read_again")
+        raise InputError("reading was stopped; choose another file, or read it after all")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        place, way_out = st.empty(), st.empty()
+    bar = opening.Progress(place)
+
+    def told(done: int, total: int) -> None:
+        if bar.shown < 0:  # nothing is drawn for a batch that is in the cache
+            way_out.button("Stop", icon=":material/stop:", on_click=stopped.add, args=(path,), key="stop_reading")
+        bar(done, total)  # a click on Stop ends this run of the page at its next drawing
+
+    cache.read_once(path, on_disk, told)
+    place.empty()
+    way_out.empty()
 
 
 def _rule(word: str) -> str:
@@ -130,7 +153,7 @@ def choose() -> Opened:
     success_when = urlstate.read("success_when", _rule, None)
     path = entries()[index].path
     with sentences():
-        on_disk = cache.stamp(path)
+        on_disk = follow.stamp(path)
         try:
             batch, report = read(path, on_disk, group_by, success_when)
         except GraftError:
@@ -138,6 +161,7 @@ def choose() -> Opened:
             if group_by is not None:
                 st.button("Take the grouping back", on_click=lambda: urlstate.write("group_by", None))
             raise
+        samedata.check(path, on_disk, entries()[index].name)
     return Opened(path, on_disk, group_by, batch, report, index, success_when)
 
 
@@ -147,8 +171,7 @@ def picker(index: int) -> None:
     bound = urlstate.bind("file", index, 0, lambda i: known[i].word)
 
     def another() -> None:
-        for name in (*OF_A_FILE, "group_by", "success_when", "look"):
-            urlstate.write(name, None)
+        urlstate.write_all(dict.fromkeys((*OF_A_FILE, "group_by", "success_when", "look")))
         bound["on_change"]()
 
     with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
@@ -160,7 +183,7 @@ def picker(index: int) -> None:
             )
         if len(known) > 1:
             st.selectbox(
-                "Rollouts", range(len(known)), format_func=lambda i: one_line(known[i].name, 40), width=210,
+                "Rollouts", range(len(known)), format_func=lambda i: one_line(known[i].name, 40), width=170,
                 label_visibility="collapsed", key=bound["key"], on_change=another,
             )
         with st.popover("Open my rollouts…", icon=":material/folder_open:"):
@@ -182,7 +205,5 @@ def group_menu(opened: Opened) -> None:
         if now:
             st.button("Take the grouping back", on_click=lambda: urlstate.write("group_by", None))
     if chosen != now:
-        for name in OF_A_FILE:
-            urlstate.write(name, None)
-        urlstate.write("group_by", chosen)
+        urlstate.write_all({**dict.fromkeys(OF_A_FILE), "group_by": chosen})
         st.rerun()

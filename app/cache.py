@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
@@ -10,9 +12,11 @@ from typing import Any, Generic, Literal, TypeVar
 
 import streamlit as st
 
+from graft_core.credit.estimate import graph_of
 from graft_core.formats import load
 from graft_core.formats.candidates import Candidate, candidates
 from graft_core.formats.grouping import regroup
+from graft_core.formats.run_directory import RUN_FILE
 from graft_core.formats.success import decide
 from graft_core.insight import Findings
 from graft_core.insight.align import AlignedRow, Pair, align_rollouts, batch_measures, lambda_sweep, pair
@@ -21,15 +25,22 @@ from graft_core.insight.compare import Comparison, compare
 from graft_core.insight.findings import findings, lambda_counts
 from graft_core.insight.lost import Lost, lost
 from graft_core.insight.measures import rule_table
+from graft_core.insight.merges import merge_warnings
 from graft_core.insight.report import with_certainty, with_chance
 from graft_core.insight.strictness import strictness
 from graft_core.insight.suspect import Suspects, suspects
 from graft_core.insight.teach import Teaching, teach
 from graft_core.insight.transcript import Course, course
-from graft_core.rollouts import FloatArray, LoadReport, RolloutBatch
+from graft_core.insight.why import Why, why
+from graft_core.rollouts import FloatArray, LoadReport, RolloutBatch, Warning_
+from graft_core.runs.store import STEPS
 from graft_core.settings import Settings
+from graft_core.states.preview import mask_previews
 
-NOTES = ".graft-notes.json"  # written by the app itself beside the data
+OWN = (".graft-notes.json", ".graft-views.json")  # written by the app itself beside the data
+LEFT_OUT_UP_TO = 64  # rollouts of a task; leaving each out takes some tenths of a second there
+HASHED_AT_ONCE = 64_000_000  # bytes: some hundredths of a second
+_HASHING = ThreadPoolExecutor(max_workers=2, thread_name_prefix="sha256")
 T = TypeVar("T")
 Stamp = tuple[tuple[str, int, int], ...]
 
@@ -37,7 +48,11 @@ Stamp = tuple[tuple[str, int, int], ...]
 def stamp(path: str) -> Stamp:
     """What a file or folder looks like on disk; a change makes the caches read it again."""
     place = Path(path)
-    files = sorted(p for p in place.rglob("*") if p.is_file() and not p.name.endswith(NOTES)) if place.is_dir() else [place]
+    files = [place]
+    if place.is_dir():
+        below = sorted(p for p in place.rglob("*") if p.is_file())
+        hidden = {p for p in below if any(part.startswith(".") for part in p.relative_to(place).parts)}  # `load` skips them too
+        files = [p for p in below if p not in hidden and not p.name.endswith(OWN)]
     return tuple((str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in files if p.exists())
 
 
@@ -69,6 +84,13 @@ def read_once(
         return slot.value
 
 
+def put_back(path: str, on_disk: Stamp, kept: tuple[RolloutBatch, LoadReport]) -> None:
+    """Under this stamp stay the data that were read with it, though the files have grown since and the cache let them go."""
+    slot = _slot(path, on_disk)
+    with slot.lock:
+        slot.value = slot.value or kept
+
+
 @st.cache_resource(max_entries=6, show_spinner="Reading the rollouts ...")
 def batch_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None) -> tuple[RolloutBatch, LoadReport]:
     """The batch in a file or folder, and what became of every record; the file is read once for all groupings and rules."""
@@ -86,9 +108,15 @@ def candidates_of(path: str, on_disk: Stamp, success_when: str | None) -> list[C
 
 
 @st.cache_resource(max_entries=24, show_spinner="Computing credit ...")
+def credit_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings) -> Findings:
+    """Credit under A and B and what follows at once; intervals, which take seconds on large graphs, are left out."""
+    return findings(batch_of(path, on_disk, group_by, success_when)[0], settings)
+
+
+@st.cache_resource(max_entries=24, show_spinner="Computing credit ...")
 def findings_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings) -> Findings:
     """Credit under A and B, good steps, largest drops and intervals; without chance."""
-    return with_certainty(findings(batch_of(path, on_disk, group_by, success_when)[0], settings))
+    return with_certainty(credit_of(path, on_disk, group_by, success_when, settings))
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
@@ -123,20 +151,49 @@ def lost_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str |
 
 @st.cache_resource(max_entries=24, show_spinner=False)
 def teaching_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings) -> Teaching:
-    """Which tasks teach nothing, and why."""
-    found = findings_of(path, on_disk, group_by, success_when, settings)
-    return teach(found.batch, found.graph, settings.rewards)
+    """Which tasks teach nothing under these settings, and why."""
+    batch = batch_of(path, on_disk, group_by, success_when)[0]
+    return teach(batch, graph_of(batch, **settings.graph_words), settings.rewards)
 
 
-@st.cache_data(max_entries=8, show_spinner=False)
 def sha256_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None) -> str:
     """SHA-256 of the batch's data, which notes are tied to."""
-    return data_sha256(batch_of(path, on_disk, group_by, success_when)[1].files, path)
+    return _sha256(path, on_disk, tuple(map(str, read_once(path, on_disk)[1].files))).result()
+
+
+def data_hash(path: str, on_disk: Stamp) -> str | None:
+    """SHA-256 of what an address was made on; None while that of a large file is still being made.
+
+    It is the SHA-256 of the data, but a recorded run is known by its `run.json`: its step files grow.
+    """
+    files = tuple(dict.fromkeys(_unchanging(str(file)) for file in read_once(path, on_disk)[1].files))
+    made = _sha256(path, on_disk, files)
+    return made.result() if made.done() or sum(map(os.path.getsize, files)) <= HASHED_AT_ONCE else None
+
+
+def _unchanging(file: str) -> str:
+    """The file itself, or the `run.json` of the run whose steps it holds."""
+    run = Path(file).parent.parent / RUN_FILE
+    return str(run) if Path(file).parent.name == STEPS and run.is_file() else file
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _sha256(path: str, on_disk: Stamp, files: tuple[str, ...]) -> Future[str]:
+    """The SHA-256 of files, made beside the page: a large file must not keep the first screen waiting."""
+    return _HASHING.submit(data_sha256, files, path)
+
+
+@st.cache_resource(max_entries=24, show_spinner=False)
+def merge_warnings_of(
+    path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings
+) -> list[Warning_]:
+    """What is doubtful about the graph under these settings."""
+    return merge_warnings(graph_of(batch_of(path, on_disk, group_by, success_when)[0], **settings.graph_words))
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def teaching_at_start(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None) -> Teaching:
-    """The same by outcomes alone, for the line above every page."""
+    """The same by outcomes alone, where the settings allow no graph."""
     return teach(batch_of(path, on_disk, group_by, success_when)[0])
 
 
@@ -178,6 +235,14 @@ def strictness_of(
     return strictness(batch_of(path, on_disk, group_by, success_when)[0], settings, of, with_chance=chance)
 
 
+@st.cache_data(max_entries=6, show_spinner="Trying the masks ...")
+def masks_of(
+    path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, rules: tuple[str, ...]
+) -> dict[str, dict[str, Any]]:
+    """What each ready mask would merge behind the text rules of these."""
+    return mask_previews(batch_of(path, on_disk, group_by, success_when)[0], rules)
+
+
 @st.cache_resource(max_entries=8, show_spinner="Looking for suspect merges ...")
 def suspects_of(path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings) -> Suspects:
     """Merges that seem to hide a state, tested group by group."""
@@ -190,6 +255,17 @@ def course_of(
 ) -> Course:
     """Value and credit along one rollout."""
     return course(findings_of(path, on_disk, group_by, success_when, settings), rollout)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def why_of(
+    path: str, on_disk: Stamp, group_by: str | None, success_when: str | None, settings: Settings, position: int
+) -> Why:
+    """Why one step has its credit; in large groups without leaving each rollout out."""
+    found = findings_of(path, on_disk, group_by, success_when, settings)
+    batch = found.batch
+    size = int((batch.group == batch.group[batch.step_rollout[position]]).sum())
+    return why(found, position, leave_out=size <= LEFT_OUT_UP_TO)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Aligning the rollouts ...")

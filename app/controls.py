@@ -166,7 +166,9 @@ def expert_drawer(settings: Settings) -> None:
     """Everything else, in a drawer with a badge when something there is not the default."""
     changed = changed_options(settings)
     label = f"Expert · {len(changed)} changed" if changed else "Expert"
-    with st.popover(label, icon=":material/tune:", help="sinks, solver, weighting, eps, ddof and the rest"):
+    with _drawer(label, "expert", "sinks, solver, weighting, eps, ddof and the rest") as box:
+        if not box.open:
+            return
         st.toggle(
             "offer all estimators", help="the menus A and B then list every estimator of the registry",
             **urlstate.bind("all", urlstate.read("all", lambda w: w == "1", False), False, lambda on: "1" if on else "0"),
@@ -190,6 +192,11 @@ def expert_drawer(settings: Settings) -> None:
         st.button("Back to the defaults", on_click=_reset, icon=":material/restart_alt:")
 
 
+def _drawer(label: str, key: str, hint: str) -> Any:
+    """A drawer whose widgets are made when it is opened: closed, it costs the page nothing."""
+    return st.popover(label, icon=":material/tune:", help=hint, on_change="rerun", key=f"drawer_{key}")
+
+
 def _reset() -> None:
     for name in [*DATA_OPTIONS, *credit_options(), "rules", "all"]:
         urlstate.write(name, None)
@@ -201,7 +208,9 @@ def right_drawer(settings: Settings, left: Settings) -> None:
     own = [n for n in DATA_OPTIONS if getattr(settings, n) != getattr(left, n)]
     own += [n for n, value in settings.given if n != "lam" and value != known.get(n)]
     label = f"Expert B · {len(own)} differ" if own else "Expert B"
-    with st.popover(label, icon=":material/tune:", help="what is not set here is as on the left"):
+    with _drawer(label, "right", "what is not set here is as on the left") as box:
+        if not box.open:
+            return
         columns = st.columns(2)
         with columns[0]:
             st.selectbox(

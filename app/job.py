@@ -1,6 +1,7 @@
-"""One live run's process: `python -m graft_app.job RUN live --env ...`, or `RUN go-on [UPDATES]`.
+"""One process: `python -m graft_app.job RUN live --env ...`, `RUN go-on [UPDATES]`, or a check by rollout, `- check ORDER`.
 
-Its standard input is a pipe whose other end only the server has; when that closes, the run stops.
+Its standard input is a pipe whose other end only the server has; when that closes, the run stops. A check keeps no file: it
+tells on stdout how far it is, `{"done": 1, "total": 6}`, and at the end `{"check": {...}}`.
 """
 
 from __future__ import annotations
@@ -11,17 +12,16 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from graft_core.errors import GraftError, InputError
+from graft_core.errors import GraftError
 from graft_core.live import keep
-
-if TYPE_CHECKING:
-    from graft_core.live.run import LiveSettings
 
 STOP_SECONDS: Final = 20.0
 """How long a run may take over the update in which it was asked to stop."""
 GO_ON: Final = "go-on"
+CHECK: Final = "check"
+NO_RUN: Final = "-"
 
 
 def end_with_parent(run: Path, stream: int = 0) -> None:
@@ -33,8 +33,9 @@ def end_with_parent(run: Path, stream: int = 0) -> None:
         except OSError:
             break
     try:
-        keep.ask(run, "stop")
-        time.sleep(STOP_SECONDS)
+        if run.name != NO_RUN:
+            keep.ask(run, "stop")
+            time.sleep(STOP_SECONDS)
     except (OSError, GraftError):
         pass
     os._exit(3)
@@ -44,10 +45,10 @@ def go_on(run: Path, updates: int | None) -> int:
     """Go on with a run by the settings it keeps."""
     from dataclasses import replace
 
-    from graft_core.live.run import Stopped, run_live
+    from graft_core.live.run import Stopped, load_settings, run_live
 
     try:
-        settings = kept_settings(run)
+        settings = load_settings(run)
         run_live(replace(settings, updates=max(settings.updates, updates or 0)), run)
     except Stopped as stop:
         print(f"graft: {stop}", file=sys.stderr)
@@ -57,27 +58,31 @@ def go_on(run: Path, updates: int | None) -> int:
     return 0
 
 
-def kept_settings(run: Path) -> LiveSettings:
-    """The `LiveSettings` that a run directory keeps. `InputError` where it has none that this version reads."""
-    from graft_core.live.policy import UpdateOptions
-    from graft_core.live.run import LiveSettings
-    from graft_core.live.start import PolicyOptions
+def check(order: str) -> int:
+    """Check a step by rollout and tell on stdout."""
+    import orjson
 
-    found = keep.read_json(run / keep.LIVE)
+    from graft_app.check import order_of, perform
+
+    def say(words: dict[str, object]) -> None:
+        print(orjson.dumps(words).decode(), flush=True)
+
     try:
-        words = dict(found["settings"])
-        words |= {"policy": PolicyOptions(**words["policy"]), "update": UpdateOptions(**words["update"])}
-        return LiveSettings(**{**words, "rules": tuple(words["rules"]), "seeds": tuple(words["seeds"])})
-    except (TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{run.name}: holds no settings of a live run that this version reads ({error})") from error
+        say({"check": perform(order_of(order), lambda done, total: say({"done": done, "total": total}))})
+    except GraftError as error:
+        print(f"graft: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`RUN live ...` or `RUN go-on [UPDATES]`."""
+    """`RUN live ...`, `RUN go-on [UPDATES]` or `- check ORDER`."""
     run, words = Path(arguments[0]), list(arguments[1:])
     threading.Thread(target=end_with_parent, args=(run,), daemon=True).start()
     if words[0] == GO_ON:
         return go_on(run, int(words[1]) if len(words) > 1 else None)
+    if words[0] == CHECK:
+        return check(words[1])
     from graft_core.cli import main as graft
 
     return graft(words)

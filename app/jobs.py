@@ -4,6 +4,8 @@ A run is a directory under `base()`; its name is all that the address bar holds,
 process holds the reading end of a pipe whose other end only the server has: when the server ends, however it ends, the
 pipe closes, and the process stops after its update. What it said last on stderr is kept, so that a run that breaks off
 can say why. `graft_app.job` is the program those processes run.
+
+Checks by rollout wait in the same queue. They keep nothing on disk: what they find is remembered as long as the server runs.
 """
 
 from __future__ import annotations
@@ -22,10 +24,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import IO, Any, Final
 
-from graft_app.job import GO_ON, STOP_SECONDS
-from graft_core.errors import GraftError, InputError
+import orjson
+
+from graft_app.job import GO_ON, NO_RUN, STOP_SECONDS
+from graft_app.jobview import View, status_of, view_of_check, view_of_ended, view_of_stranger
+from graft_core.errors import InputError
 from graft_core.live import keep
 
 RUNS_VARIABLE: Final = "GRAFT_RUNS"
@@ -38,31 +43,22 @@ MOST_KEPT: Final = 100
 QUICK_SECONDS: Final = 10.0
 """A run expected to end within this may use the quick lane; one that takes twice as long no longer counts as quick."""
 LINES_KEPT: Final = 40
+NOTES_KEPT: Final = 4
+CHECKS_KEPT: Final = 300
+"""Checks that are remembered; the oldest go first."""
 PROGRAM: Final = (sys.executable, "-m", "graft_app.job")
 
-State = Literal["waiting", "starting", "running", "paused", "done", "stopped", "failed", "interrupted", "elsewhere", "unknown"]
-ACTIVE: Final = ("waiting", "starting", "running", "paused", "elsewhere")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,80}\Z", re.ASCII)
+_NOTE: Final = re.compile(r" weights on | has no chat template| ran out of memory")
+"""Lines that the page shows as long as the run is known: which device is used, and what a model said of itself."""
+_FOLDER: Final = re.compile(r"\S*/\S*: ")  # where a model lies is nobody's business
+_PART: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}\Z", re.ASCII)
 _OURS: Final = re.compile(r"[a-z0-9-]*-\d{4}-\d{6}-[0-9a-f]{8}\Z", re.ASCII)
-
-
-@dataclass(frozen=True)
-class View:
-    """Where a run is: its state, why it broke off, how many are before it in the queue, and its own status file."""
-
-    state: State
-    why: str = ""
-    before: int = 0
-    status: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def active(self) -> bool:
-        return self.state in ACTIVE
 
 
 @dataclass
 class Job:
-    """One run that was asked for in this server's life."""
+    """One run or check that was asked for in this server's life. told: what a check said last of itself; notes: see `_NOTE`."""
 
     name: str
     words: list[str]
@@ -71,7 +67,15 @@ class Job:
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     ended: bool = False
+    stopped: bool = False  # somebody asked for it
     said: deque[str] = field(default_factory=lambda: deque(maxlen=LINES_KEPT))
+    check: bool = False
+    told: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid if self.process else -1
 
     @property
     def running(self) -> bool:
@@ -127,6 +131,18 @@ class Jobs:
             raise InputError("this run is a link to another place and is not followed")
         return found
 
+    def recorded(self, word: str) -> Path:
+        """The run directory behind `NAME/ESTIMATOR/seed-N`, where rollouts of a live run lie. `InputError` says why not."""
+        parts = word.split("/")
+        if len(parts) != 3 or not _NAME.match(parts[0]) or not _PART.match(parts[1]) or not _PART.match(parts[2]):
+            raise InputError("expected live:RUN/ESTIMATOR/seed-N")
+        found = self.place(parts[0]) / parts[1] / parts[2]
+        if not found.is_dir():
+            raise InputError("this live run is gone: it was deleted, or the app was started elsewhere")
+        if not found.resolve().is_relative_to(self.folder.resolve()):
+            raise InputError("this run is a link to another place and is not followed")
+        return found
+
     def view(self, name: str) -> View:
         """Where a run is."""
         folder = self.place(name)
@@ -134,20 +150,43 @@ class Jobs:
             self._start_next()
             job = self._jobs.get(name)
             before = self._before(job) if job else 0
-        status = _status(folder)
+        status = status_of(folder)
         if job is None:
-            return _view_of_stranger(folder, status)
+            return view_of_stranger(folder, status)
         if job.waiting:
             return View("waiting", before=before, status=status)
         if job.running:
-            known = status.get("state") if status.get("pid") == _pid(job) else None
+            known = status.get("state") if status.get("pid") == job.pid else None
             return View("paused" if known == "paused" else "running" if known else "starting", status=status)
-        return _view_of_ended(job, status)
+        return view_of_ended(job, status)
 
     def of(self, owner: str) -> list[str]:
         """Names of the runs of one visitor, the latest first."""
         with self._lock:
-            return [name for name, job in reversed(self._jobs.items()) if job.owner == owner]
+            return [name for name, job in reversed(self._jobs.items()) if job.owner == owner and not job.check]
+
+    def view_check(self, key: str) -> View:
+        """Where a check is: `status` says how far it is ({"done", "total"}) or what came out ({"check"})."""
+        with self._lock:
+            self._start_next()
+            job = self._jobs.get(_check_name(key))
+            if job is None:
+                return View("unknown")
+            if job.waiting:
+                return View("waiting", before=self._before(job))
+            return view_of_check(job)
+
+    def checks_by(self, key: str, owner: str) -> bool:
+        """Whether this visit asked for a check."""
+        with self._lock:
+            job = self._jobs.get(_check_name(key))
+            return job is not None and job.owner == owner
+
+    def notes(self, name: str) -> list[str]:
+        """What a run of this server said of its model and device."""
+        with self._lock:
+            job = self._jobs.get(name)
+            return list(job.notes) if job else []
 
     def on_disk(self) -> list[str]:
         """Names of all live runs in the folder, the latest first."""
@@ -172,6 +211,19 @@ class Jobs:
             raise InputError("this run left nothing to go on with; start a new one")
         self._queue(Job(name, [GO_ON, *([str(updates)] if updates else [])], owner, quick))
 
+    def check(self, key: str, words: Sequence[str], owner: str, quick: bool) -> None:
+        """Queue a check by rollout; who asks for one that is under way or done shares it."""
+        with self._lock:
+            old = [name for name, job in self._jobs.items() if job.check and job.ended]
+            for name in old[: max(0, len(old) - CHECKS_KEPT)]:
+                del self._jobs[name]
+            if not self.view_check(key).active and "check" not in self.view_check(key).status:
+                self._queue(Job(_check_name(key), list(words), owner, quick, check=True))
+
+    def cancel_check(self, key: str) -> None:
+        """End a check, whatever it is doing."""
+        self.ask(_check_name(key), "stop")
+
     def ask(self, name: str, word: str) -> None:
         """pause, resume or stop; a waiting run that is stopped leaves the queue."""
         folder = self.place(name)
@@ -181,6 +233,8 @@ class Jobs:
                 if word == "stop":
                     job.ended = True
                 return
+            if job is not None and word == "stop":
+                job.stopped = True
         if folder.is_dir():
             keep.ask(folder, word)
         if job is not None and job.running and word == "stop":
@@ -223,7 +277,7 @@ class Jobs:
         """Start what has a free slot; who has fewer processes goes first, then who came first."""
         while True:
             running = [job for job in self._jobs.values() if job.running]
-            busy = [job.lane() for job in running if _status(self.folder / job.name).get("state") != "paused"]
+            busy = [job.lane() for job in running if status_of(self.folder / job.name).get("state") != "paused"]
             free = [
                 job for job in self._jobs.values()
                 if job.waiting and busy.count(job.lane()) < self.slots[job.lane()] and len(running) < MOST_PROCESSES
@@ -233,12 +287,14 @@ class Jobs:
             self._launch(min(free, key=lambda job: sum(other.owner == job.owner for other in running)))
 
     def _launch(self, job: Job) -> None:
-        command = [*self.program, str(self.folder / job.name), *job.words]
+        command = [*self.program, NO_RUN if job.check else str(self.folder / job.name), *job.words]
         job.started = time.monotonic()
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            if not job.check:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            heard = subprocess.PIPE if job.check else subprocess.DEVNULL
             job.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+                command, stdin=subprocess.PIPE, stdout=heard, stderr=subprocess.PIPE, start_new_session=True
             )
         except OSError as error:
             job.said.append(f"the run could not be started: {error.strerror or error}")
@@ -249,9 +305,17 @@ class Jobs:
     def _listen(self, job: Job, process: subprocess.Popen[bytes]) -> None:
         """Keep the last lines of stderr until the process ends, then let the next one start."""
         assert process.stderr is not None and process.stdin is not None
+        told = threading.Thread(target=_hear, args=(job, process.stdout), daemon=True) if process.stdout is not None else None
+        if told is not None:
+            told.start()
         for line in process.stderr:
-            job.said.append(line[:4000].decode("utf-8", "replace").strip())
+            said = line[:4000].decode("utf-8", "replace").strip()
+            job.said.append(said)
+            if _NOTE.search(said):
+                job.notes = list(dict.fromkeys([*job.notes, _FOLDER.sub("", said)]))[-NOTES_KEPT:]
         process.wait()
+        if told is not None:
+            told.join()
         process.stdin.close()
         process.stderr.close()
         with self._lock:
@@ -272,58 +336,30 @@ class Jobs:
                 self.remove(name)
 
 
+def _check_name(key: str) -> str:
+    return f"check-{key}"
+
+
+def _json(line: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _hear(job: Job, stream: IO[bytes]) -> None:
+    """Keep what a check tells of itself."""
+    with stream:
+        for line in stream:
+            job.told = _json(line) or job.told
+
+
 def _changed(path: Path) -> float:
     try:
         return path.parent.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _status(folder: Path) -> dict[str, Any]:
-    try:
-        found = keep.read_json(folder / keep.STATUS)
-    except GraftError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _pid(job: Job) -> int:
-    return job.process.pid if job.process else -1
-
-
-def _view_of_ended(job: Job, status: dict[str, Any]) -> View:
-    code = job.process.returncode if job.process else None
-    mine = status.get("state") if status.get("pid") == _pid(job) else None
-    if mine in ("done", "stopped"):
-        return View("done" if mine == "done" else "stopped", status=status)
-    if job.process is None and not job.said:
-        return View("stopped", status=status)
-    if code is not None and code < 0:
-        return View("interrupted", f"ended by signal {-code}; only the unfinished update is lost", status=status)
-    lines = [line for line in job.said if line]
-    why = lines[-1].removeprefix("graft: ") if lines else f"it ended with exit status {code} and said nothing"
-    return View("failed", why, status=status)
-
-
-def _view_of_stranger(folder: Path, status: dict[str, Any]) -> View:
-    """A run that this server did not start: from an earlier one, or from the command line."""
-    state = status.get("state")
-    if state in ("running", "paused"):
-        alive = _alive(status.get("pid")) and time.time() - float(status.get("time") or 0) < 3600
-        return View("elsewhere" if alive else "interrupted", status=status)
-    if state in ("done", "stopped", "failed"):
-        return View(state, str(status.get("why") or ""), status=status)
-    return View("interrupted" if (folder / keep.LIVE).is_file() else "unknown", status=status)
-
-
-def _alive(pid: Any) -> bool:
-    if os.name != "posix" or not isinstance(pid, int) or pid <= 1:
-        return False
-    try:
-        os.kill(pid, 0)
-    except OSError as error:
-        return isinstance(error, PermissionError)
-    return True
 
 
 def _kill(job: Job) -> None:

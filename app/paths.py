@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from graft_app.jobs import base
 from graft_app.server import PATHS_VARIABLE
 from graft_core.errors import InputError
 
@@ -196,8 +197,8 @@ def check(place: Place) -> tuple[int, int]:
 
 
 def shorten(text: str) -> str:
-    """A message without the folders that files are kept in: what is under a root is named from the root on."""
-    fronts = [str(root if root.is_dir() else root.parent) for root in roots()]
+    """A message without the folders that files are kept in: what is under a root, or a live run, is named from there on."""
+    fronts = [*(str(root if root.is_dir() else root.parent) for root in roots()), str(base())]
     kept = [str(_uploads())] if _uploads.cache_info().currsize else []
     for front in sorted({*fronts, *kept}, key=len, reverse=True):
         text = text.replace(front.rstrip(os.sep) + os.sep, "")

@@ -7,7 +7,7 @@ reload all show the same thing. Streamlit's own binding would write screen label
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
@@ -17,6 +17,10 @@ from graft_core.errors import GraftError
 
 MIRROR = "url_mirror"
 PAGE = "url_page"
+SHOWN = "url_shown"  # on which page each widget was shown last
+DATA = "data"
+OF_DATA = "url_data"
+"""Word of the address for the data on the table, and where this visit keeps it."""
 
 
 def carry_over(page: str) -> None:
@@ -52,18 +56,30 @@ def whole(word: str, below: int) -> int | None:
 
 def write(name: str, word: str | None) -> None:
     """Set a parameter, or take it away with None."""
-    if word is not None:
-        st.query_params[name] = word
-    elif name in st.query_params:
-        del st.query_params[name]
-    st.session_state[MIRROR] = {key: st.query_params[key] for key in st.query_params}
+    write_all({name: word})
+
+
+def write_all(words: Mapping[str, str | None]) -> None:
+    """Set or take away several parameters at once: one entry in the browser's history. What data they are about comes along."""
+    if DATA in words:  # the data changed, or are about to
+        st.session_state[OF_DATA] = words[DATA]
+    before = {key: st.query_params[key] for key in st.query_params}
+    wanted = {**before, **words}
+    after = {key: word for key, word in wanted.items() if word is not None}
+    if after != before:
+        if DATA not in words and st.session_state.get(OF_DATA):
+            after[DATA] = st.session_state[OF_DATA]
+        st.query_params.from_dict(after)
+    st.session_state[MIRROR] = after
 
 
 def bind(name: str, value: Any, default: Any, to_word: Callable[[Any], str] = str) -> dict[str, Any]:
     """`key` and `on_change` for a widget that shows `value` and writes its choice to the address."""
-    key = f"url_{name}"
-    if key not in st.session_state or st.session_state[key] != value:
+    key, page = f"url_{name}", st.session_state.get(PAGE)
+    shown: dict[str, Any] = st.session_state.setdefault(SHOWN, {})
+    if key not in st.session_state or st.session_state[key] != value or shown.get(key) != page:
         st.session_state[key] = value  # setting what is there already would overrule a change that is on its way
+    shown[key] = page  # but a browser that comes from another page begins with the widget's first option unless it is told
 
     def changed() -> None:
         chosen = st.session_state[key]

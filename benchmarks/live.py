@@ -1,13 +1,14 @@
 """What Live does here: speed of the tiny model, the hidden-key case, and how often a certain finding is confirmed.
 
-    python benchmarks/live.py [tiny] [hidden] [probe] [cuda]        # all by default; about five minutes
+    python benchmarks/live.py [tiny] [hidden] [probe] [history] [cuda]        # all by default; about ten minutes
 
 tiny: FrozenLake 8x8 from the shipped checkpoint, 16 rollouts of at most 100 turns per update, path GAE, step size 0.002, two
 epochs. hidden: `graft live --env key-door --graph-key no-key` with its defaults. probe: good steps of failed household
-rollouts that are marked beyond luck, by stated certainty: 64 continuations by the policy that made them, from the step and
-from the policy's own choice; "truly good" counts those whose exact advantage is above 0. cuda: a model of half a billion
-random weights scores the actions of 16 x 8 household rollouts (speed only). Seeds are 0, 1, 2, ... throughout and were fixed
-before anything was looked at.
+rollouts by stated certainty: 64 continuations by the policy that made them, from the step and from the policy's own choice;
+their signs should agree as often as the stated interval and the noise of the continuations let expect; "truly good" counts
+those whose exact advantage is above 0. history: prompts that hold the whole past, read whole and remembered. cuda: a model of
+half a billion random weights scores the actions of 16 x 8 household rollouts (speed only). Seeds are 0, 1, 2, ... throughout
+and were fixed before anything was looked at.
 """
 
 from __future__ import annotations
@@ -30,17 +31,23 @@ from graft_core.insight import findings
 from graft_core.live.behaviour import scripted
 from graft_core.live.games import make_game
 from graft_core.live.policy import UpdateOptions
-from graft_core.live.probe import Check, check_step, summary_by
+from graft_core.live.probe import Check, check_step
 from graft_core.live.restore import Restorer
 from graft_core.live.run import LiveSettings, run_live
 from graft_core.live.sampler import Plan, sample
 from graft_core.live.start import PolicyOptions, make_policy
+from graft_core.live.stated import by_certainty, certainty_table, stated_at
 from graft_core.live.table import first_update_at, table_text
 from graft_core.live.trainer import TrainOptions, learn
 
 SKILL = 0.4
 TURNS = 20
 GROUP = 32
+PICKS = {
+    "beyond": "all findings beyond luck",
+    "any": "ten findings of each batch picked at random, beyond luck or not",
+    "best": "the ten best findings of each batch, beyond luck or not",
+}
 
 
 def tiny(seeds: int = 5, updates: int = 15, estimator: str = "path_gae") -> list[dict[str, Any]]:
@@ -82,30 +89,35 @@ def hidden(seeds: int = 10) -> tuple[list[dict[str, Any]], LiveSettings, float]:
     return rows, settings, time.perf_counter() - start
 
 
-def probe(batches: int = 10, most: int = 10, tries: int = 64, beyond: bool = True) -> tuple[list[dict[str, Any]], list[Check]]:
-    """By stated certainty how many findings are confirmed; `beyond`: only those beyond luck, else the `most` best per batch."""
+def probe(which: str = "beyond", batches: int = 10, tries: int = 64) -> tuple[list[dict[str, Any]], list[Check]]:
+    """By stated certainty how many findings hold: of each batch all `beyond` luck, the `best` ten, or `any` ten.
+
+    `truly`, in the row `all`: how many have an exact advantage above 0, in `exact` their mean.
+    """
     game = make_game("household")
     game = replace(game, tasks=tuple(TASKS))
     policy = scripted(game, SKILL)
     exact = {task: _exact(task) for task in TASKS}
-    checks, words, truly = [], [], []
+    checks, stated, truly = [], [], []
     for seed in range(batches):
         batch = sample(game, policy, Plan(len(TASKS), GROUP, TURNS, (seed,))).batch
         found = findings(batch)
         assert found.chance is not None and found.certainty is not None
-        picked = [p for p in found.good.tolist() if found.chance.beyond[p] or not beyond]
+        picked = [p for p in found.good.tolist() if found.chance.beyond[p] or which != "beyond"]
         one_each = list({int(found.graph.edge[p]): p for p in reversed(picked)}.values())[::-1]
         restorer = Restorer(game, batch)
-        for p in one_each if beyond else one_each[:most]:
+        if which == "any":
+            np.random.default_rng(seed).shuffle(one_each)
+        for p in one_each if which == "beyond" else one_each[:10]:
             credit = float(found.credit[p])
             checks.append(check_step(game, restorer, p, credit, policy, tries, TURNS, seed, rivals=False))
-            words.append(found.certainty.word(int(found.graph.edge[p])))
+            stated.append(stated_at(found.certainty, int(found.graph.edge[p])))
             table, truth = exact[checks[-1].group_id]
             pair = table.pair(table.numbers[restorer.place(p).saved], checks[-1].action)
-            truly.append(float(truth.a(TURNS - int(batch.rank[p]))[pair]) > 0)
-    rows = summary_by(checks, words) if checks else []
-    for row in rows:
-        row["truly"] = sum(good for good, word in zip(truly, words, strict=True) if word == row["certainty"])
+            truly.append(float(truth.a(TURNS - int(batch.rank[p]))[pair]))
+    rows = by_certainty(checks, stated)
+    said = np.array([one is not None for one in stated])
+    rows[-1] |= {"truly": int((np.array(truly)[said] > 0).sum()), "exact": float(np.mean(np.array(truly)[said]))}
     return rows, checks
 
 
@@ -113,6 +125,39 @@ def _exact(task: str) -> tuple[Table, FiniteTruth]:
     """The task's table and the true values of the policy that plays."""
     table = compile_world(make_world("household", task=task))
     return table, finite_values(table, scripted_policy(table, SKILL), TURNS)
+
+
+def history(
+    hidden: int = 64, layers: int = 2, rollouts: int = 16, turns: int = 20, device: str = "cpu"
+) -> dict[str, Any]:
+    """Seconds and tokens to sample household rollouts whose prompts hold the whole past: read whole, then remembered.
+
+    A model of random weights scores the actions, each divided by its tokens, so that rollouts differ. `same`: whether the
+    actions are; `apart`: the largest difference of a log-probability.
+    """
+    import torch
+
+    from graft_core.live.lm import LMOptions, LMPolicy
+    from graft_core.live.models import plain_words, tiny_model, word_tokenizer
+
+    game = make_game("household:task=heat mug")
+    table = _exact("heat mug")[0]
+    tokenizer = word_tokenizer([">", *game.goals.values(), *table.observations, *set(table.pair_action)])
+    model = tiny_model(tokenizer, 0, hidden, layers).to(device).eval()
+    torch.set_num_threads(1 if hidden < 256 else torch.get_num_threads())
+    row: dict[str, Any] = {"weights": sum(p.numel() for p in model.parameters()) / 1e6}
+    found = []
+    for remembers in (False, True):
+        options = LMOptions(length_normalised=True, remembers=remembers)
+        policy = LMPolicy(model, tokenizer, device, options, plain_words, "random weights")
+        sample(game, policy, Plan(1, 2, 3, (9,), history=turns))  # warms up
+        policy.reader.tokens, start, work = 0, time.perf_counter(), time.process_time()
+        found.append(sample(game, policy, Plan(1, rollouts, turns, history=turns)))
+        word = "remembered" if remembers else "whole"
+        row[word] = (time.perf_counter() - start, time.process_time() - work, policy.reader.tokens)
+    row["same"] = [c.action for c in found[0].choices] == [c.action for c in found[1].choices]
+    row["apart"] = max(abs(a.logprob - b.logprob) for a, b in zip(found[0].choices, found[1].choices, strict=False))
+    return row
 
 
 def cuda(turns: int = 8, device: str = "cuda") -> str:
@@ -139,14 +184,14 @@ def cuda(turns: int = 8, device: str = "cuda") -> str:
     sample(game, policy, replace(plan, turns=1))
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
-    policy.tokens, start = 0, time.perf_counter()
+    policy.reader.tokens, start = 0, time.perf_counter()
     found = sample(game, policy, plan)
     torch.cuda.synchronize()
     seconds = time.perf_counter() - start
     weights, peak = sum(p.numel() for p in model.parameters()) / 1e6, torch.cuda.max_memory_allocated() / 2**30
     return (
         f"{torch.cuda.get_device_name()}: {weights:.0f} M weights, {found.n_steps} steps in {seconds:.2f} s, "
-        f"{policy.tokens / seconds:,.0f} tokens/s, {peak:.1f} GiB at most"
+        f"{policy.reader.tokens / seconds:,.0f} tokens/s, {peak:.1f} GiB at most"
     )
 
 
@@ -162,17 +207,22 @@ def main(wanted: list[str]) -> None:
         rows, settings, seconds = hidden()
         print(f"\n{table_text(rows, settings)}\nall of it: {seconds:.0f} s", flush=True)
     if "probe" in wanted:
-        for beyond in (True, False):
-            rows, _ = probe(beyond=beyond)
-            print("\nbeyond luck" if beyond else "\nthe ten best findings of each batch, beyond luck or not")
-            print("| stated certainty | findings | confirmed | share | 95 % | contradicted | truly good |")
-            print("|---|---|---|---|---|---|---|")
-            for row in rows:
-                cells = f"{row['checks']} | {row['confirmed']} | {row['share']:.2f} | {row['low']:.2f} to {row['high']:.2f}"
-                print(f"| {row['certainty']} | {cells} | {row['contradicted']} | {row['truly']} |", flush=True)
+        for which, meaning in PICKS.items():
+            rows, _ = probe(which)
+            print(f"\n{meaning}")
+            print(f"{certainty_table(rows)}\ntruly good, by exact dynamics: {rows[-1]['truly']} of {rows[-1]['checks']}, mean "
+                  f"advantage {rows[-1]['exact']:+.3f}", flush=True)  # fmt: skip
+    if "history" in wanted:
+        print("\n| million weights | read whole: s (CPU s), tokens | remembered | CPU faster | same actions | log-prob apart |")
+        print("|---|---|---|---|---|---|")
+        for shape in ((64, 2, 16, 20), (256, 6, 16, 20), (704, 12, 8, 12)):
+            row = history(*shape)
+            cells = " | ".join(f"{row[w][0]:.2f} ({row[w][1]:.2f}), {row[w][2]:,}" for w in ("whole", "remembered"))
+            faster = row["whole"][1] / row["remembered"][1]
+            print(f"| {row['weights']:.1f} | {cells} | {faster:.1f} | {row['same']} | {row['apart']:.1e} |", flush=True)
     if "cuda" in wanted:
         print(f"\n{cuda()}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["tiny", "hidden", "probe", "cuda"])
+    main(sys.argv[1:] or ["tiny", "hidden", "probe", "history", "cuda"])

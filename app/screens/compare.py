@@ -9,9 +9,8 @@ import streamlit as st
 
 from graft_app import batch as table
 from graft_app import cache, controls, urlstate
-from graft_app.views import header, lists, sidebyside
+from graft_app.views import header, lists, sidebyside, takeaway
 from graft_app.views.charts import BRUSH, QUIET, scatter_figure, sweep_figure
-from graft_app.views.tables import as_csv
 from graft_app.views.text import count
 from graft_core.credit import estimators
 from graft_core.credit.estimate import graph_of
@@ -178,7 +177,10 @@ def listed(pair: Pair, box: Box | None) -> None:
     }
     facts = pair.agreement
     differ = round(facts.steps * (1 - facts.same_sign)) if facts.steps else 0
-    label = {"top": f" ({differ:,})", "most": "", "box": f" ({brushed.size:,})" if box is not None else ""}
+    opposite = round(facts.steps * facts.opposite) if facts.steps else 0  # the others are 0 on one side
+    label = {
+        "top": f" ({differ:,}, {opposite:,} opposite)", "most": "", "box": f" ({brushed.size:,})" if box is not None else "",
+    }
     which = urlstate.read("rows", lambda w: {name: name for name in SHOWN}[w], "top")
     with st.container(horizontal=True, vertical_alignment="center"):
         st.segmented_control(
@@ -210,12 +212,11 @@ def listed(pair: Pair, box: Box | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         total = {"top": differ}.get(which, own.size)
         st.caption((f"the first {len(rows):,} of " if total > len(rows) else "") + count(total, "step"))
-        st.download_button("CSV", lambda: as_csv(rows), "compare.csv", "text/csv", icon=":material/download:")
+        sides = {"left": takeaway.settings_words(left), "right": takeaway.settings_words(right)}
+        takeaway.rows_menu(opened, "compare", rows, sides)
 
 
-opened = table.choose()
-if not header.show(opened):
-    header.wait_for_groups()
+opened = header.start()
 with table.sentences():
     left, right = settings_of_both()
 if opened.batch.n_steps == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import streamlit as st
 
 from graft_app import batch as table
 from graft_app import cache, controls, urlstate
-from graft_app.views import header, lists, takeaway
-from graft_app.views.tables import as_csv, as_jsonl, column_config, steps_table
+from graft_app.views import chosen, header, lists, takeaway
+from graft_app.views.tables import column_config, steps_table
 from graft_app.views.text import count
 from graft_core.credit import estimators
 from graft_core.insight import Findings
@@ -21,6 +22,7 @@ from graft_core.insight.why import position_of_row
 from graft_core.settings import LOOK, Settings
 
 MOST_ROWS = 5000
+ROWS_SEEN, ROW = 8, 35  # rows of a list that show at once; pixels of one
 SUPPORT = (1, 2, 3, 5)
 LISTS = {
     "good": "Good steps", "lost": "Where it was lost", "nothing": "Nothing to learn", "bad": "Bad steps in successes",
@@ -33,7 +35,7 @@ def _verdict(found: Findings, title: str) -> str:
     if not found.summary["failures"]:
         return ""
     if not n:
-        return f"{title} finds no good step in them."
+        return f"{title} finds no good step in {'it' if found.summary['failures'] == 1 else 'them'}."
     if luck is None:
         return "Some of those steps look good."
     if luck.beyond.any() or luck.observed > luck.high:
@@ -41,18 +43,37 @@ def _verdict(found: Findings, title: str) -> str:
     return "Some may have been good, but no more are found than luck gives."
 
 
+def _nothing_to_tell(found: Findings) -> str:
+    """Why no step can stand out at all, in one sentence; empty where some can."""
+    facts = found.summary
+    if not facts["rollouts"]:
+        return "There is no rollout in this file."
+    if not facts["steps"]:
+        return "These rollouts have no steps, so there is no step that could have earned the outcome."
+    if not facts["failures"] and not facts["successes"]:
+        return "No rollout has a known outcome, so nothing says which step was good."
+    if not facts["failures"]:
+        return "No rollout failed, so there is no blame to look into."
+    if not facts["successes"]:
+        return f"{count(facts['failures'], 'rollout')} failed and none succeeded: no step made a difference that can be seen."
+    return ""
+
+
 def headline(found: Findings, settings: Settings) -> None:
     """The page's claim, and beside it what luck would give."""
     facts, known = found.summary, estimators()
     a, b = known[settings.estimator].title, known[settings.baseline].title
     n = facts["good_steps"]
-    if not facts["failures"]:
-        claim = "No rollout failed." if facts["successes"] else "No rollout has a known outcome."
-    elif known[settings.baseline].uses == "rollouts":
-        claim = f"{b} gives every step of {count(facts['failures'], 'failed rollout')} the same blame."
+    none = _nothing_to_tell(found)
+    if none:
+        st.markdown(f"#### {none}")
+        if not n:
+            return
     else:
         claim = f"{count(facts['failures'], 'rollout')} failed."
-    st.markdown(f"#### {claim} {_verdict(found, a)}")
+        if known[settings.baseline].uses == "rollouts":
+            claim = f"{b} gives every step of {count(facts['failures'], 'failed rollout')} the same blame."
+        st.markdown(f"#### {claim} {_verdict(found, a)}")
     luck = ""
     if found.chance is not None and n:
         luck = f" · {int(found.chance.beyond.sum())} beyond luck"
@@ -65,7 +86,7 @@ def headline(found: Findings, settings: Settings) -> None:
     )
     if found.chance is not None:
         small = too_small_sentence(found.chance)
-        st.markdown(sentence(found.chance) + (f" {small}" if small else ""))
+        st.caption(sentence(found.chance) + (f" {small}" if small else ""))
     if facts.get("reward_sums_differ"):
         st.warning(
             f"The step rewards of {count(facts['reward_sums_differ'], 'rollout')} do not sum to the outcome; with rewards = "
@@ -80,8 +101,10 @@ def headline(found: Findings, settings: Settings) -> None:
 def with_luck(settings: Settings) -> Findings:
     """The findings with chance: at once for graph TD, on request with progress for the others."""
     found = opened.findings(settings)
-    if settings.estimator == "graft_td" or not found.good.size:
+    if settings.estimator == "graft_td":
         return cache.chance_of(*opened.source, settings)
+    if not found.good.size:
+        return found
     place = st.empty()
     wanted: set[Settings] = st.session_state.setdefault("chance_wanted", set())
     if settings not in wanted:
@@ -92,7 +115,10 @@ def with_luck(settings: Settings) -> Findings:
             wanted.add(settings)
         else:
             return found
-    bar = place.progress(0.0, "Dealing outcomes at random ...")
+    with place.container(horizontal=True, vertical_alignment="bottom"):
+        bar = st.progress(0.0, "Dealing outcomes at random ...")
+        # a click ends this run of the page at the bar's next drawing
+        st.button("Stop", icon=":material/stop:", on_click=wanted.discard, args=(settings,), key="stop_chance")
     found = cache.chance_of(
         *opened.source, settings, lambda done, total: bar.progress(done / total, f"Shuffle {done} of {total} ...")
     )
@@ -140,15 +166,8 @@ def matching(rows: list[dict[str, Any]], query: str, least: int) -> list[dict[st
     return [row for row in rows if fits(row)]
 
 
-def taken(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows as they are taken away: without texts where the reader chose so."""
-    if not takeaway.texts_left_out():
-        return rows
-    return [{name: value for name, value in row.items() if name not in ("action", "observation")} for row in rows]
-
-
 def show_list(found: Findings, settings: Settings) -> None:
-    """The chosen list as a table; a chosen row leads to its graph."""
+    """The chosen list as a table, and beneath it the chosen finding."""
     which, query, least = chooser(found, settings)
     if which == "nothing":
         lists.nothing_to_learn(cache.teaching_of(*opened.source, settings))
@@ -160,31 +179,41 @@ def show_list(found: Findings, settings: Settings) -> None:
         closes = {row["row"]: loops[position_of_row(found.batch, row["row"])] >= 0 for row in rows}
         rows = [{**row, "loop": "closes a loop" if closes[row["row"]] else ""} for row in rows]
     if not rows:
-        st.info("Nothing in this list matches." if positions.size else "Nothing to list here.")
+        why = cache.teaching_of(*opened.source, settings).sentence
+        why = f"{why[:1].upper()}{why[1:]}. “{LISTS['nothing']}” says what would change that."
+        st.info("Nothing in this list matches." if positions.size else f"Nothing to list here. {why}")
         return
-    shown = steps_table(rows, settings.estimator, settings.baseline, opened.value_word)
-    chosen = st.dataframe(
-        shown, hide_index=True, on_select="rerun", selection_mode="single-row", key=f"list_{which}", height=460,
+    row = table_of(rows, settings, which)
+    with st.container(gap="xsmall"):
+        said = chosen.show(opened, settings, found, row, which)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            chosen.ways(opened, settings, said, row)
+            takeaway.findings_menu(opened, settings, found, which, rows)
+            stands = f"{count(len(rows), 'row')} for {count(sum(r['count'] for r in rows), 'step')}"
+            st.caption(f"{stands}; Shift + Space chooses a row", help="Equal moment and action are one row of the list.")
+    if which == "lost":
+        lists.lost_groups(cache.lost_of(*opened.source, settings))
+
+
+def table_of(rows: list[dict[str, Any]], settings: Settings, which: str) -> dict[str, Any]:
+    """The list as a table; returns the row that the address names (`at`), else the first one."""
+    steps = [row["row"] for row in rows]
+    named = urlstate.whole(st.query_params.get("at", ""), opened.batch.n_steps)
+    at = steps.index(named) if named in steps else None
+    key = f"list_{which}_{zlib.crc32(np.array(steps).tobytes())}"  # another order is another table: a choice is by position
+
+    def picked() -> None:
+        chosen_rows = st.session_state[key]["selection"]["rows"]
+        urlstate.write("at", str(steps[chosen_rows[0]]) if chosen_rows and chosen_rows[0] < len(steps) else None)
+
+    st.dataframe(
+        steps_table(rows, settings.estimator, settings.baseline, opened.value_word), hide_index=True, on_select=picked,
+        selection_mode="single-row", key=key, height=ROW * (min(len(rows), ROWS_SEEN) + 1) + 2,
+        selection_default={"selection": {"rows": [] if at is None else [at]}},
         column_config=column_config(settings.estimator, settings.baseline, opened.value_word),
         alt=f"{LISTS[which]}: {len(rows)} rows",
     )
-    with st.container(horizontal=True, vertical_alignment="center"):
-        stands = f"{count(len(rows), 'row')} for {count(sum(r['count'] for r in rows), 'step')}: "
-        st.caption(f"{stands}equal moment and action are one row. Choose a row (Shift + Space) to open it in its graph.")
-        takeaway.findings_menu(opened, settings, found)
-        st.download_button("CSV", lambda: as_csv(taken(rows)), f"{which}.csv", "text/csv", icon=":material/download:")
-        st.download_button("JSONL", lambda: as_jsonl(taken(rows)), f"{which}.jsonl", icon=":material/download:")
-    if which == "lost":
-        lists.lost_groups(cache.lost_of(*opened.source, settings))
-    picked = chosen["selection"]["rows"]
-    if picked and picked[0] < len(rows):
-        st.switch_page("screens/graph.py", query_params=_towards(rows[picked[0]]))
-
-
-def _towards(row: dict[str, Any]) -> dict[str, str]:
-    """The address of the graph page with this step chosen."""
-    keep = {name: st.query_params[name] for name in st.query_params}
-    return {**keep, "task": row["group_id"], "sel": f"e{row['edge']}", "at": str(row["row"])}
+    return rows[at or 0]
 
 
 def compare_methods(settings: Settings) -> None:
@@ -195,26 +224,23 @@ def compare_methods(settings: Settings) -> None:
             lists.comparison(cache.comparison_of(*opened.source, settings, tuple(names)))
 
 
-opened = table.choose()
-if header.show(opened):
-    with table.sentences():
-        settings = controls.current()
-        top = st.container()
-        found = with_luck(settings)
-    with top:
-        headline(found, settings)
-    show_list(found, settings)
-    a, b, c, d = st.columns([1, 1, 1.4, 0.8], vertical_alignment="bottom")
-    with a:
-        controls.estimator_menu("Credit A", "a", settings.estimator, LOOK.estimator, "The credit that decides what is good.")
-    with b:
-        controls.estimator_menu("Compare with B", "b", settings.baseline, LOOK.baseline, "The credit shown beside it.")
-    with c:
-        controls.rule_menu(settings)
-    with d:
-        controls.expert_drawer(settings)
-    controls.lambda_slider(settings)
-    with table.sentences():
-        compare_methods(settings)
-else:
-    header.wait_for_groups()
+opened = header.start()
+with table.sentences():
+    settings = controls.current()
+    top = st.container()
+    found = with_luck(settings)
+with top, st.container(gap="xsmall"):
+    headline(found, settings)
+show_list(found, settings)
+a, b, c, d = st.columns([1, 1, 1.4, 0.8], vertical_alignment="bottom")
+with a:
+    controls.estimator_menu("Credit A", "a", settings.estimator, LOOK.estimator, "The credit that decides what is good.")
+with b:
+    controls.estimator_menu("Compare with B", "b", settings.baseline, LOOK.baseline, "The credit shown beside it.")
+with c:
+    controls.rule_menu(settings)
+with d:
+    controls.expert_drawer(settings)
+controls.lambda_slider(settings)
+with table.sentences():
+    compare_methods(settings)

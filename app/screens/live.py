@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import secrets
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from graft_app import batch as on_table
 from graft_app import paths, urlstate
-from graft_app.job import kept_settings
-from graft_app.jobs import View, jobs
-from graft_app.server import is_loopback
+from graft_app.jobs import jobs
+from graft_app.jobview import View
 from graft_app.views import live_figures, live_form, live_rollouts, opening
 from graft_app.views.live_form import Order
 from graft_app.views.text import count, literal
+from graft_app.visit import open_to_others, owner
 from graft_core.errors import GraftError
 from graft_core.live import keep
-from graft_core.live.run import LiveSettings
+from graft_core.live.run import LiveSettings, load_settings
 from graft_core.live.table import result_rows
 from graft_core.live.weights import LOSSES
 from graft_core.settings import LOOK
 from graft_core.states.compose import join_rules
 
-OWNER, SAID, WANTED = "live_owner", "live_said", "live_wanted"
+SAID, WANTED = "live_said", "live_wanted"
 EARLIER_SHOWN = 20
 LONGER = 20
 WORDS = {
@@ -32,16 +30,7 @@ WORDS = {
     "stopped": "stopped", "failed": "broke off", "interrupted": "interrupted", "elsewhere": "running, started elsewhere",
     "unknown": "unknown",
 }
-
-
-def owner() -> str:
-    """A word for this visit; the queue is fair between visits."""
-    return str(st.session_state.setdefault(OWNER, secrets.token_hex(8)))
-
-
-def open_to_others() -> bool:
-    """Whether other machines reach this app."""
-    return not is_loopback(str(st.get_option("server.address") or ""))
+ASKED = {"pause": "pausing after this update", "stop": "stopping after this update"}
 
 
 def said(error: Exception) -> None:
@@ -65,7 +54,7 @@ def ask(name: str, word: str) -> None:
 
 def go_on(name: str, longer: int = 0) -> None:
     try:
-        settings = kept_settings(jobs().place(name))
+        settings = load_settings(jobs().place(name))
         jobs().go_on(name, owner(), _quick(settings), settings.updates + longer if longer else None)
     except GraftError as error:
         said(error)
@@ -145,11 +134,22 @@ def steer(name: str, view: View) -> None:
             st.button("Stop", key="live_stop", icon=":material/stop:", on_click=ask, args=(name, "stop"))
         elif view.state in ("stopped", "interrupted", "failed") and (jobs().place(name) / keep.LIVE).is_file():
             st.button("Continue", key="live_go_on", icon=":material/play_arrow:", on_click=go_on, args=(name,))
-        elif view.state == "done":
+        elif view.state == "done" and not _searched(name):
             st.button(f"{LONGER} more updates", key="live_longer", icon=":material/add:", on_click=go_on, args=(name, LONGER))
         if not view.active and view.state != "unknown":
-            st.button("Delete", key="live_remove", icon=":material/delete:", on_click=remove, args=(name,), type="tertiary",
-                      help="This run with its rollouts, curves and policies, for good.")  # fmt: skip
+            # behind a second click: it stands where Stop was, and a double click must not delete
+            with st.popover("Delete", icon=":material/delete:", type="tertiary"):
+                st.caption("This run with its rollouts, curves and policies, for good.")
+                st.button("Delete the run", key="live_remove", icon=":material/delete:", on_click=remove, args=(name,))
+
+
+def _searched(name: str) -> bool:
+    """Whether the run looked for step sizes: with more updates the best ones may be others, so it cannot be made longer."""
+    try:
+        settings = read_settings(name)
+    except GraftError:
+        return True
+    return settings is None or bool(settings.step_sizes)
 
 
 def where_it_is(name: str, view: View) -> None:
@@ -163,24 +163,46 @@ def where_it_is(name: str, view: View) -> None:
         return
     status = view.status
     done, total = int(status.get("done") or 0), int(status.get("total") or 0)
-    words = WORDS[view.state] + (f": {opening.said(view.why)}" if view.why else "")
+    asked = ASKED.get(keep.asked(jobs().place(name)), "") if view.state == "running" else ""
+    words = (asked or WORDS[view.state]) + (f": {paths.shorten(view.why)}" if view.why else "")
     if done and total:
         left = status.get("seconds_left")
+        trying = status.get("trying")
+        words += f" · trying step size {trying:g}" if isinstance(trying, (int, float)) else ""
         words += f" · {done:,} of {total:,} updates"
         if view.state == "running":
             words += f" · {live_figures.title_of(str(status.get('estimator')))}, seed {status.get('seed')}"
             words += f" · about {left:,.0f} s left" if isinstance(left, (int, float)) else ""
     st.progress(min(1.0, done / total) if total else 0.0, literal(words, 200))
+    for note in jobs().notes(name):
+        st.caption(opening.said(note))
 
 
 def what_it_is(settings: LiveSettings) -> str:
     """The run's settings in one line."""
     seeds, groups = count(len(settings.seeds), "seed"), f"{settings.groups} × " if settings.groups > 1 else ""
+    sizes = settings.step_sizes
+    step_size = f"the best of {len(sizes)} step sizes" if sizes else f"step size {settings.update.step_size:g}"
     return (
         f"{literal(settings.env, 60)} · {literal(settings.policy.name, 60)} policy · {groups}{settings.group_size} rollouts "
-        f"per update · {count(settings.updates, 'update')} · {seeds} · at most {settings.turns} turns · step size "
-        f"{settings.update.step_size:g} · the graph's key: {literal(' + '.join(settings.rules), 80)}"
+        f"per update · {count(settings.updates, 'update')} · {seeds} · at most {settings.turns} turns · {step_size} · "
+        f"moments told apart by {live_form.key_words(settings.env, settings.rules)}{_expert_words(settings)}"
     )
+
+
+def _expert_words(settings: LiveSettings) -> str:
+    """What differs from what most runs have."""
+    update, policy = settings.update, settings.policy
+    facts = {
+        f"{update.epochs} passes": update.epochs != live_form.EPOCHS.get(policy.name, 2),
+        f"clip {update.clip:g}": update.clip != live_form.CLIP,
+        f"KL weight {update.kl:g}": update.kl > 0,
+        f"{count(settings.history, 'turn')} of history": settings.history > 0,
+        "writes freely": policy.acting == "generate",
+        "one ratio per token": update.ratio == "token",
+        f"device {literal(policy.device, 20)}": policy.device != "auto",
+    }
+    return "".join(f" · {words}" for words, told in facts.items() if told)
 
 
 def read_settings(name: str) -> LiveSettings | None:
@@ -188,7 +210,7 @@ def read_settings(name: str) -> LiveSettings | None:
     folder = jobs().place(name)
     if not (folder / keep.LIVE).is_file():
         return None
-    return kept_settings(folder)
+    return load_settings(folder)
 
 
 def shown_estimator(settings: LiveSettings) -> str:
@@ -226,7 +248,7 @@ def details(name: str) -> None:
             live_figures.credit_charts(curves)
         st.caption(
             "Line: mean over the seeds so far. Band: 95 % interval of that mean. Right: how many steps of the latest update "
-            "got which credit."
+            f"got which credit.{live_figures.invalid_words(curves)}"
         )
         results(result_rows(run, settings))
     latest_rollouts(name, settings)
@@ -243,7 +265,8 @@ def results(rows: list[dict[str, Any]]) -> None:
             "seeds": plain(help="finished so far"),
             "start": text(help="success of the first update's rollouts"),
             "end": text(help="success of fresh rollouts after the last update"),
-            "seconds": plain(format="%.1f"), "invalid": plain(help="invalid actions"),
+            "seconds": plain(format="%.1f"), "invalid": plain(help="actions that were not possible"),
+            "step size": plain(format="%g", help="the best of those tried, on other seeds"),
         },
     )  # fmt: skip
     sentence = live_figures.verdict(rows)
@@ -306,31 +329,13 @@ def put_on_table(name: str, chosen: str) -> None:
     if settings is None or chosen not in settings.estimators:
         return
     folder = live_rollouts.recorded(jobs().place(name), settings, chosen)
-    entry = table_entry(folder, f"{name}, {live_figures.title_of(chosen)}")
+    entry = on_table.entry_of(f"{on_table.LIVE}{name}/{folder.relative_to(jobs().place(name)).as_posix()}")
     on_table.put_on_menu(entry)
-    for parameter in ("look", "task", "sel", "at", "rollout", "beside", "group_by", "success_when", "rules"):
-        urlstate.write(parameter, None)
+    urlstate.write_all(dict.fromkeys((*on_table.OF_A_FILE, "look", "group_by", "success_when", "rules")))
     urlstate.write("file", entry.word)
     if settings.rules != LOOK.rules:
         urlstate.write("rules", join_rules(settings.rules))
     st.switch_page("screens/findings.py", query_params={word: st.query_params[word] for word in st.query_params})
-
-
-def table_entry(folder: Path, title: str) -> on_table.Entry:
-    """A word for the address where the folder lies under one that the app may open, else one for this visit."""
-    for number, root in enumerate(paths.roots()):
-        if folder.is_relative_to(root):
-            try:
-                place = paths.inside(number, folder.relative_to(root).as_posix())
-                return on_table.Entry(place.word, str(place.path), title)
-            except GraftError:
-                continue
-    known = st.session_state.setdefault(on_table.UPLOADED, [])
-    found = next((entry for entry in known if entry.path == str(folder)), None)
-    if found is None:
-        found = on_table.Entry(f"u{len(known) + 1}", str(folder), title)
-        known.append(found)
-    return found
 
 
 def run_word(word: str) -> str:
@@ -351,7 +356,8 @@ def welcome() -> None:
 
 wish = st.session_state.pop(WANTED, None)
 if wish is not None:
-    put_on_table(*wish)
+    with on_table.sentences():
+        put_on_table(*wish)
 chosen_run = urlstate.read("run", run_word, None)
 side, main = st.columns([1, 2.6], gap="large")
 with side:

@@ -133,8 +133,7 @@ def looked_at() -> table.Entry:
 def use(entry: table.Entry, group_by: str | None, success_when: str | None) -> None:
     """Put a batch on the table, and show its findings."""
     table.put_on_menu(entry)
-    for name in ("look", *table.OF_A_FILE):
-        urlstate.write(name, None)
+    urlstate.write_all(dict.fromkeys(("look", *table.OF_A_FILE)))
     urlstate.write("file", None if entry.word == "0" else entry.word)
     urlstate.write("group_by", group_by)
     urlstate.write("success_when", success_when)

@@ -9,7 +9,7 @@ from plotly.graph_objects import Figure
 
 from graft_app import batch as table
 from graft_app import cache, controls, urlstate
-from graft_app.views import header, why
+from graft_app.views import check, header, why
 from graft_app.views.charts import QUIET, aligned_figure, course_figure
 from graft_app.views.text import count, literal, number, one_line
 from graft_app.views.transcript import aligned, rollout_name, transcript
@@ -22,7 +22,7 @@ from graft_core.rollouts import IntArray
 from graft_core.settings import LOOK
 
 FIGURE = "course"
-FEW, MANY = 8, 40  # rows around the chosen step; rows of a page of the whole transcript
+FEW, MANY = 6, 40  # rows around the chosen step; rows of a page of the whole transcript
 TALL = 700
 LEAST = 0.005  # a change that two digits show
 
@@ -198,11 +198,10 @@ def facts(at: int) -> None:
         f"{count(int(found.graph.count[found.graph.edge[position]]), 'step')} went the same way."
     )
     why.show(found, position)
+    check.show(opened, settings, position)
 
 
-opened = table.choose()
-if not header.show(opened):
-    header.wait_for_groups()
+opened = header.start()
 with table.sentences():
     settings = controls.current()
     found = opened.findings(settings)

@@ -55,10 +55,9 @@ def moment(found: Findings, node: int, value_word: str) -> None:
                 [
                     {
                         "action": one_line(row["action"]),
-                        "count": row["count"],
                         "then": row["value_after"],
                         **{name: row[name] for name in both(found)},
-                        "ended": f"{row['succeeded']} ok, {row['failed']} failed",
+                        "won": f"{row['succeeded']} of {row['succeeded'] + row['failed'] + row['unknown']}",
                     }
                     for row in facts["actions"]
                 ]
@@ -67,19 +66,23 @@ def moment(found: Findings, node: int, value_word: str) -> None:
             alt="actions taken from this moment",
             column_config={
                 "action": st.column_config.TextColumn(width=104),
-                "count": st.column_config.NumberColumn(width=46, help="how often this action was taken here"),
-                "then": st.column_config.NumberColumn(format="%.2f", width=56, help=f"mean {value_word} after it"),
+                "then": st.column_config.NumberColumn(format="%.2f", width=48, help=f"mean {value_word} after it"),
                 **_credit_columns(found),
+                "won": st.column_config.TextColumn(width=56, help="how many of the rollouts that did it here succeeded"),
             },
         )
     names = ", ".join(f"{one_line(r['rollout_id'], 24)} {_end_sign(r['success'])}" for r in facts["rollouts"][:40])
     st.text(f"Rollouts through it: {names}" + (" …" if len(facts["rollouts"]) > 40 else ""))
 
 
-def step(found: Findings, edge: int, value_word: str, at: int | None, choose: Callable[[int], None]) -> int:
+def step(
+    found: Findings, edge: int, value_word: str, at: int | None, choose: Callable[[int], None],
+    explained: Callable[[], Findings] | None = None,
+) -> int:
     """The panel of a chosen edge; returns the path position of the step it explains.
 
-    at: batch row of the instance to explain; choosing another highlights its rollout.
+    at: batch row of the instance to explain; choosing another highlights its rollout. explained: makes the findings with
+    what takes longer (intervals); asked only once the facts are on screen.
     """
     facts = edge_facts(found.graph, found.values.v, edge, **both(found))
     st.markdown(f"**Step** · {count(facts['count'], 'time')} · edge {edge}")
@@ -114,7 +117,7 @@ def step(found: Findings, edge: int, value_word: str, at: int | None, choose: Ca
     )
     instances = [row["row"] for row in facts["instances"]]
     position = position_of_row(found.batch, at if at is not None and at in instances else instances[0])
-    why.show(found, position)
+    why.show(explained() if explained else found, position)
     rows = picked["selection"]["rows"]
     if rows and rows[0] < len(facts["instances"]):
         chosen = facts["instances"][rows[0]]["row"]
@@ -136,9 +139,11 @@ def nothing(found: Findings, group: int) -> None:
     batch = found.batch
     here = batch.group == group
     st.markdown("**Choose a moment or a step in the picture.**")
-    st.caption("Arrow keys walk along steps once the picture has the focus; x flips A and B; Ctrl + wheel zooms.")
-    ended = {sign: int((batch.success[here] == value).sum()) for sign, value in (("succeeded", 1), ("failed", 0))}
-    st.markdown(f"{count(int(here.sum()), 'rollout')}: {ended['succeeded']} succeeded, {ended['failed']} failed")
+    st.caption("Arrow keys walk along steps once the picture has the focus; x flips A and B; ? lists all keys.")
+    won, lost = (int((batch.success[here] == value).sum()) for value in (1, 0))
+    unknown = int(here.sum()) - won - lost
+    more = f", {unknown} unknown" if unknown else ""
+    st.markdown(f"{count(int(here.sum()), 'rollout')}: {won} succeeded, {lost} failed{more}")
     good = found.good[batch.group[batch.step_rollout[found.good]] == group]
     if good.size:
         st.caption(

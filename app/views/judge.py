@@ -9,6 +9,7 @@ import streamlit as st
 
 from graft_app import cache
 from graft_app.batch import Opened
+from graft_app.views import check
 from graft_app.views.text import literal
 from graft_core.errors import GraftError
 from graft_core.insight.cards import Card, make_card
@@ -27,11 +28,12 @@ def _key(opened: Opened, position: int) -> tuple[str, str, int]:
 
 def show(opened: Opened, settings: Settings, position: int) -> None:
     """The panel under an explained step."""
+    check.show(opened, settings, position)
     with st.expander("My verdict, and a card to take away", icon=":material/bookmark:"):
         try:
             _verdict(opened, _key(opened, position))
         except (GraftError, OSError) as error:
-            st.error(str(error))
+            st.error(literal(str(error), 400))
         _card(opened, settings, position)
 
 

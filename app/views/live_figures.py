@@ -48,6 +48,13 @@ def bands(curves: Sequence[Curve]) -> list[tuple[int, float, float, float, int]]
     return [(u, float(np.mean(values)), *interval(values), len(values)) for u, values in sorted(by_update.items())]
 
 
+def invalid_words(curves: Mapping[str, Sequence[Curve]]) -> str:
+    """How many actions were not possible, empty where none."""
+    rows = [row for several in curves.values() for curve in several for row in curve]
+    invalid, steps = (sum(int(row[name]) for row in rows) for name in ("invalid", "steps"))
+    return f" {invalid:,} of {steps:,} actions so far were not possible and changed nothing." if invalid else ""
+
+
 def curves_chart(curves: Mapping[str, Sequence[Curve]], updates: int) -> None:
     """Success of each update's rollouts: mean over seeds, with the 95 % interval of that mean as a band.
 
@@ -132,9 +139,11 @@ def result_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     def band(row: Mapping[str, Any]) -> str:
         return "–" if math.isnan(row["low"]) else f"{row['low']:.2f} … {row['high']:.2f}"
 
+    sized = {"step size": [row["step_size"] for row in rows]} if all("step_size" in row for row in rows) else {}
     return pd.DataFrame(
         {
             "estimator": [title_of(row["estimator"]) for row in rows],
+            **sized,
             "seeds": [row["seeds"] for row in rows],
             "start": [number(row["start"]) for row in rows],
             "end": [number(row["end"]) for row in rows],
@@ -165,9 +174,15 @@ def verdict(rows: Sequence[Mapping[str, Any]]) -> str:
         f"{best['end']:.2f}, and the intervals are apart."
         for row in worse
     ]
-    parts.append("All used one step size; the best one of each was not searched for.")
+    if "step_size" not in best:
+        parts.append("All used one step size; the best one of each was not searched for.")
+    else:
+        edge = [title_of(row["estimator"]) for row in known if row["at_edge"]]
+        parts.append("Each ran with its best step size, chosen on other seeds.")
+        if edge:
+            parts.append(f"That of {_and(edge)} was the smallest or largest tried: a better one may lie beyond.")
     return " ".join(parts)
 
 
 def _and(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any, Final
 
 import streamlit as st
 
 from graft_app.jobs import QUICK_SECONDS
-from graft_app.views.text import one_line
+from graft_app.views.text import literal, one_line
 from graft_core.credit import estimators
 from graft_core.live.games import DEFAULT_TURNS, GRAPH_KEYS, TURNS
+from graft_core.live.step_sizes import FACTORS, SEARCH, SEEDS
 
 ENVIRONMENTS: Final = {
     "key-door": "Key and door, 4 × 4",
@@ -28,15 +29,24 @@ POLICIES: Final = {TABULAR: "Tabular (no torch)", TINY: "Tiny language model"}
 OWN: Final = "another model"
 STEP_SIZES: Final = {TABULAR: 3.0, TINY: 0.002, OWN: 0.000001}
 EXACT: Final = "exact"
-LIMITS: Final = {"group_size": (2, 256), "seeds": (1, 50), "updates": (1, 2000), "turns": (1, 1000)}
+LIMITS: Final = {
+    "group_size": (2, 256), "seeds": (1, 50), "updates": (1, 2000), "turns": (1, 1000), "epochs": (1, 20), "history": (0, 50),
+    "kl": (0, 10), "clip": (0, 10),
+}  # fmt: skip
+DEVICES: Final = ("auto", "cpu", "cuda", "mps")
+ACTING: Final = {"score": "scores actions", "generate": "writes freely"}
+RATIOS: Final = {"sequence": "per step", "token": "per token"}
+CLIP: Final = 0.2
+EPOCHS: Final = {TABULAR: 1, TINY: 2, OWN: 2}
 KEY_WORDS: Final = {EXACT: "the whole observation", "no-key": "all but the key (hidden)", "row": "the row alone"}
 FIRST_ESTIMATORS: Final = ("graft_td", "path_gae", "grpo")
 NEEDED: Final = ("torch", "transformers", "tokenizers", "safetensors")
+LM_ONLY: Final = ("device", "acting", "history", "ratio")
 
 
 @dataclass(frozen=True)
 class Order:
-    """A run that was asked for. step_size None: the policy's own default."""
+    """A run that was asked for. step_size, epochs None: the policy's own default. search: each estimator's best step size."""
 
     env: str = "key-door"
     policy: str = TABULAR
@@ -47,6 +57,14 @@ class Order:
     updates: int = 20
     turns: int = TURNS["key-door"]
     step_size: float | None = None
+    search: bool = False
+    epochs: int | None = None
+    clip: float = CLIP
+    kl: float = 0.0
+    device: str = "auto"
+    acting: str = "score"
+    history: int = 0
+    ratio: str = "sequence"
 
     @property
     def words(self) -> list[str]:
@@ -56,12 +74,19 @@ class Order:
         words += [word for name in self.estimators for word in ("--estimator", name)]
         words += [] if self.graph_key == EXACT else ["--graph-key", self.graph_key]
         words += [word for name, value in numbers.items() for word in (f"--{name}", str(value))]
-        return words if self.step_size is None else [*words, "--step-size", f"{self.step_size!r}"]
+        plain = Order()
+        more: dict[str, Any] = {
+            "step-size": None if self.search else self.step_size, "step-sizes": SEARCH if self.search else None,
+            "epochs": self.epochs, "ratio-clip": None if self.clip == CLIP else self.clip, "kl": self.kl or None,
+            **{name: None if getattr(self, name) == getattr(plain, name) else getattr(self, name) for name in LM_ONLY},
+        }  # fmt: skip
+        return [*words, *(word for name, value in more.items() if value is not None for word in (f"--{name}", str(value)))]
 
     @property
     def seconds(self) -> float:
         """How long a tabular run of this size takes at the most, roughly, on one core."""
-        updates = len(self.estimators) * self.seeds * self.updates
+        seeds = self.seeds + (len(FACTORS) * SEEDS if self.search else 0)
+        updates = len(self.estimators) * seeds * self.updates * (self.epochs or 1)
         return updates * (0.008 + 1e-5 * self.group_size * self.turns)
 
     @property
@@ -81,6 +106,13 @@ CASES: Final = {
     ),
 }
 """The two standing cases: what each credit makes of the same start when the graph is right, and when it hides a state."""
+
+
+def key_words(env: str, rules: Sequence[str]) -> str:
+    """How a run's graph tells moments apart, in the form's words where it has some."""
+    named = {**GRAPH_KEYS.get(env.partition(":")[0], {}), EXACT: (EXACT,)}
+    word = next((KEY_WORDS[key] for key, own in named.items() if own == tuple(rules) and key in KEY_WORDS), None)
+    return word or literal(" + ".join(rules), 80)
 
 
 def torch_there() -> bool:
@@ -126,11 +158,56 @@ def form(open_to_others: bool) -> Order:
     turns = right.number_input(
         "Turns", *LIMITS["turns"], usual_turns(env), help="limit of a rollout", **_kept(f"live_turns_{env}")
     )
+    search = bool(st.session_state.get("live_search", False))
     step_size = st.number_input(
-        "Step size", 0.0, 1000.0, STEP_SIZES[kind], format="%g", step=None,
+        "Step size", 0.0, 1000.0, STEP_SIZES[kind], format="%g", step=None, disabled=search,
         help="of the update; one for all estimators, so none is tuned more than another", **_kept(f"live_step_{kind}"),
     )  # fmt: skip
-    return Order(env, policy, tuple(names), str(graph_key), int(size), int(seeds), int(updates), int(turns), step_size)
+    more = _expert(kind, search)
+    plain = Order(env, policy, tuple(names), str(graph_key), int(size), int(seeds), int(updates), int(turns), step_size)
+    return replace(plain, **more)
+
+
+def _expert(kind: str, search: bool) -> dict[str, Any]:
+    """What few people change, folded away."""
+    with st.expander("Expert", icon=":material/tune:"):
+        st.toggle(
+            "Find each estimator's best step size first", **_kept("live_search"),
+            help=f"Tries {len(FACTORS)} step sizes around the usual one with {SEEDS} seeds of their own, then runs each "
+            "estimator with its best on the seeds above.",
+        )  # fmt: skip
+        left, right = st.columns(2)
+        epochs = left.number_input(
+            "Passes", *LIMITS["epochs"], EPOCHS[kind], help="over one batch of rollouts", **_kept(f"live_epochs_{kind}")
+        )
+        clip = right.number_input(
+            "Clip", 0.0, 10.0, CLIP, format="%g", step=None, **_kept("live_clip"),
+            help="How far the ratio of new to old probability may go before a step counts no more; 0 = no limit.",
+        )  # fmt: skip
+        kl = left.number_input(
+            "KL weight", 0.0, 10.0, 0.0, format="%g", step=None, **_kept("live_kl"),
+            help="How strongly the policy is held near its start.",
+        )  # fmt: skip
+        found = {"search": search, "epochs": None if epochs == EPOCHS[kind] else int(epochs), "clip": clip, "kl": kl}
+        if kind == TABULAR:
+            return found
+        history = right.number_input(
+            "History", *LIMITS["history"], 0, **_kept("live_history"),
+            help="Turns of the past that the model reads before the present observation.",
+        )  # fmt: skip
+        acting = st.selectbox(
+            "The model", list(ACTING), format_func=lambda a: ACTING[a], **_kept("live_acting"),
+            help="It scores the possible actions and one is drawn; or it writes what it likes and that is parsed: what is no "
+            "possible action counts as invalid.",
+        )  # fmt: skip
+        device = left.selectbox(
+            "Device", DEVICES, **_kept("live_device"), help="cuda: NVIDIA; mps: Apple; auto: the best of them that there is."
+        )
+        ratio = right.selectbox(
+            "Ratio", list(RATIOS), format_func=lambda r: RATIOS[r], **_kept("live_ratio"),
+            help="What is clipped: one ratio for the whole action, or one for each of its tokens.",
+        )  # fmt: skip
+    return {**found, "history": int(history), "acting": str(acting), "device": str(device), "ratio": str(ratio)}
 
 
 def _policy(open_to_others: bool) -> tuple[str, str]:
@@ -160,10 +237,16 @@ def trouble(order: Order, open_to_others: bool = False) -> str:
         return "A name does not begin with a dash."
     if open_to_others and (order.env not in ENVIRONMENTS or order.policy not in POLICIES):
         return "Other machines reach this app, so it runs only the environments and policies of the menus."
+    if order.acting == "generate" and order.kl:
+        return "While the model writes freely there is no KL: set its weight to 0."
+    for name, allowed in (("device", DEVICES), ("acting", ACTING), ("ratio", RATIOS)):
+        if getattr(order, name) not in allowed:
+            return f"{name.capitalize()} must be one of {', '.join(allowed)}."
     if order.step_size is not None and order.step_size <= 0:
         return "The step size must be above 0: with 0 nothing is learned."
     for name, (low, high) in LIMITS.items():
-        if not low <= getattr(order, name) <= high:
+        value = getattr(order, name)
+        if value is not None and not low <= value <= high:
             return f"{name.replace('_', ' ').capitalize()} must be from {low} to {high}."
     return ""
 

@@ -19,7 +19,8 @@ from graft_core.formats import load
 from graft_core.insight import Findings
 from graft_core.insight.findings import findings
 from graft_core.insight.palette import credit_limit
-from graft_core.insight.picture import GraphPaint, GraphStructure, mean_per_edge, paint, picture
+from graft_core.insight.picture import picture
+from graft_core.insight.structure import GraphPaint, GraphStructure, mean_per_edge, paint
 from graft_core.live.run import LiveSettings, job_folder
 from graft_core.live.trainer import step_credit
 from graft_core.live.weights import Shares, update_shares

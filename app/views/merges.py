@@ -1,7 +1,8 @@
-"""What a rule merges, shown as raw texts side by side; merges that say little; how many actions are shared."""
+"""What a rule merges, shown as raw texts side by side; what a mask would merge; merges that say little; shared actions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -11,6 +12,9 @@ from graft_app.views.text import block, count, literal, one_line, visible
 from graft_core.graph import TrajectoryGraph
 from graft_core.insight.merges import action_table, largest_merges, low_information_merges, merge_warnings
 
+PIECES = 60
+"""Pieces of a text that are shown; each alternates between shared and different."""
+
 
 def _text(entry: dict[str, Any]) -> None:
     """One raw text with what differs from the first marked."""
@@ -18,10 +22,56 @@ def _text(entry: dict[str, Any]) -> None:
         block(entry["text"], 600)
         return
     marked = "".join(
-        literal(piece["text"], 200) if piece["equal"] else f" :orange-background[{literal(piece['text'], 200)}] "
-        for piece in entry["segments"][:40]
+        _between(piece["text"]) if piece["equal"] else f" :orange-background[{literal(piece['text'], 200) or '␣'}] "
+        for piece in entry["segments"][:PIECES]
     )
-    st.markdown(marked)
+    st.markdown(marked + (" …" if len(entry["segments"]) > PIECES else ""))
+
+
+def _between(text: str) -> str:
+    """What both texts share: its ends, which stand beside the differences."""
+    return literal(text, 200) if len(text) <= 200 else f"{literal(text[:90], 100)} … {literal(text[-90:], 100)}"
+
+
+def _side_by_side(merge: dict[str, Any]) -> None:
+    """The raw texts of one merge, two in a row."""
+    texts = merge["texts"]
+    for at in range(0, len(texts), 2):
+        for place, entry in zip(st.columns(2) if len(texts) > 1 else [st.container()], texts[at : at + 2]):
+            with place:
+                st.caption(count(entry["steps"], "step"))
+                _text(entry)
+    if merge["distinct"] > len(texts):
+        st.caption(f"and {count(merge['distinct'] - len(texts), 'more text')}")
+
+
+def _title(merge: dict[str, Any]) -> str:
+    return (
+        f"{literal(merge['group_id'], 40)} · {count(merge['steps'], 'step')} of {count(merge['rollouts'], 'rollout')} · "
+        f"{count(merge['distinct'], 'raw text')} · {literal(one_line(merge['texts'][0]['text'], 60), 60) or '(empty)'}"
+    )
+
+
+def masks(previews: dict[str, dict[str, Any]], use: Callable[[str], None]) -> None:
+    """What each ready mask would merge, looked at before it is used."""
+    st.caption(
+        "A mask leaves a pattern in the text out of account, such as a clock. No mask is on unless you choose it: where the "
+        "number is the state (a counter, a card, a price), it merges what differs. An expression of your own goes into the "
+        "field at the top: masked:/EXPRESSION/."
+    )
+    words = list(previews)
+    said = {word: f"{count(p['merged_keys'], 'merge')}, {count(p['steps'], 'step')}" for word, p in previews.items()}
+    word = st.selectbox("Mask", words, format_func=lambda w: f"{w.partition(':')[2]}: {said[w]}", key="mask")
+    if word is None:
+        return
+    if not previews[word]["merges"]:
+        st.markdown("It would merge nothing here.")
+        return
+    for merge in previews[word]["merges"][:5]:
+        st.markdown(_title(merge))
+        _side_by_side(merge)
+    if st.button(f"Use {literal(word)}", key="use_mask"):
+        use(word)
 
 
 def show(graph: TrajectoryGraph) -> None:
@@ -30,14 +80,8 @@ def show(graph: TrajectoryGraph) -> None:
         st.warning(literal(warning.sentence, 500), icon=":material/warning:")
     st.markdown("#### The largest merges")
     for merge in largest_merges(graph, 8):
-        title = (
-            f"{literal(merge['group_id'], 40)} · {count(merge['steps'], 'step')} of {count(merge['rollouts'], 'rollout')} · "
-            f"{count(merge['distinct'], 'raw text')} · {literal(one_line(merge['texts'][0]['text'], 60), 60)}"
-        )
-        with st.expander(title):
-            for entry in merge["texts"]:
-                st.caption(count(entry["steps"], "step"))
-                _text(entry)
+        with st.expander(_title(merge)):
+            _side_by_side(merge)
     low = low_information_merges(graph, 12)
     if low:
         st.markdown("#### Merges that say little")
@@ -45,8 +89,8 @@ def show(graph: TrajectoryGraph) -> None:
             pd.DataFrame(
                 [
                     {
-                        "task": one_line(m["group_id"], 40), "text": visible(one_line(m["text"])), "why": m["reason"],
-                        "steps": m["steps"], "rollouts": m["rollouts"], "reached from": m["origins"],
+                        "task": one_line(m["group_id"], 40), "text": visible(one_line(m["text"])) or "(empty)",
+                        "why": m["reason"], "steps": m["steps"], "rollouts": m["rollouts"], "reached from": m["origins"],
                     }
                     for m in low
                 ]

@@ -28,7 +28,6 @@ MOST_VALUES = 20
 LOOKED_AT = 200
 OTHER = "other"
 OPERATORS = (">=", ">", "<=", "<", "==", "!=")
-MARKUP = str.maketrans({sign: "\\" + sign for sign in "\\`*_{}[]<>~$:&|#@"})
 
 
 class Progress:
@@ -52,7 +51,7 @@ class Progress:
 
 def said(error: Exception | str, limit: int = 600) -> str:
     """An error for the screen: one line, no markup, no folder names. It may quote a hostile file or address."""
-    return one_line(paths.shorten(str(error)), limit).translate(MARKUP)
+    return literal(paths.shorten(str(error)), limit)
 
 
 def size_words(size: int) -> str:

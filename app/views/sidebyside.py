@@ -40,6 +40,9 @@ def headline(pair: Pair) -> None:
         st.markdown(f"#### {literal(facts.sentence, 200)}")
     elif facts.opposite > 0:
         st.markdown(f"#### {a} and {b} call {_share(facts.opposite)} of the steps good and bad the other way round.")
+    elif silent := [name for name, scale in zip((a, b), pair.comparison.scales, strict=True) if scale.zeros == 1]:
+        why = "both say nothing" if len(silent) == 2 else f"{silent[0]} says nothing"
+        st.markdown(f"#### {a} and {b} never contradict each other, since {why}: credit 0 at every step.")
     else:
         st.markdown(f"#### {a} and {b} never contradict each other on what is good and what is bad.")
     rows = [row for row in setting_rows(pair.left, pair.right) if row["name"] != "estimator"]

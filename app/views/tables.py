@@ -9,7 +9,6 @@ import streamlit as st
 
 from graft_app.views.text import one_line
 from graft_core.credit import estimators
-from graft_core.takeaway.guard import guard
 
 
 def step_name(rollout_id: str, step: int) -> str:
@@ -60,16 +59,3 @@ def column_config(a: str, b: str, value_word: str) -> dict[str, Any]:
         "loop": text(width=96, help="the step leads back to an earlier moment: the drop is the cost of that loop"),
         "beyond luck": text(width=96, help="does the credit stand out when outcomes are dealt at random among the rollouts?"),
     }
-
-
-def as_csv(rows: list[dict[str, Any]]) -> bytes:
-    """Rows as CSV for a spreadsheet: formulas guarded, undefined empty."""
-    frame = pd.DataFrame(rows)
-    return frame.map(guard).to_csv(index=False).encode("utf-8", "replace")
-
-
-def as_jsonl(rows: list[dict[str, Any]]) -> bytes:
-    """Rows as JSONL, loss-free; undefined is null."""
-    import orjson
-
-    return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)

@@ -11,6 +11,8 @@ from graft_core.takeaway.guard import visible
 
 MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~$:&^=@\"'])")
 LINKED = re.compile(r"(?i)https?|ftp|www|mailto|xmpp")
+REPLACED = re.compile(r"(?<=:)(?=[^\s:]+:)|(?<=[-<>~])(?=[-=>])")
+"""Where Streamlit reads text for a sign even if it is escaped: `:material/delete:`, `:smile:`, `->`, `>=`."""
 JOINER = "\u2060"
 DASH = "–"
 
@@ -22,9 +24,9 @@ def one_line(text: str, limit: int = 120) -> str:
 
 
 def literal(text: str, limit: int = 120) -> str:
-    """One line for use inside Markdown: every sign that could be markup is escaped, and no address becomes a link."""
-    escaped = MARKUP.sub(r"\\\1", one_line(text, limit))
-    # addresses are linked after unescaping: an invisible joiner inside the scheme, www or @ keeps them text
+    """One line for use inside Markdown: every sign that could be markup is escaped, no word becomes a link or an icon."""
+    escaped = MARKUP.sub(r"\\\1", REPLACED.sub(JOINER, one_line(text, limit)))
+    # addresses too are linked after unescaping: an invisible joiner inside the scheme, www or @ keeps them text
     return LINKED.sub(lambda found: found[0][0] + JOINER + found[0][1:], escaped).replace("\\@", JOINER + "\\@")
 
 

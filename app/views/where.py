@@ -10,7 +10,7 @@ from graft_core.errors import UsageError
 from graft_core.insight import Findings
 from graft_core.insight.why import position_of_row
 
-OF_A_TASK = ("rollout", "beside", "at", "sel")
+OF_A_TASK = ("rollout", "beside", "at", "sel", "mark", "mark2")
 """Words of the address that mean something in one task only."""
 
 

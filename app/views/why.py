@@ -7,13 +7,18 @@ import streamlit as st
 
 from graft_app.views.text import count, literal, number, one_line
 from graft_core.insight import Findings
-from graft_core.insight.why import Paths, Why, why
+from graft_core.insight.why import Paths, Sentence, Why, why
+
+
+def escaped(sentence: Sentence) -> str:
+    """A sentence for Markdown; the names in it stand as text."""
+    fields = {name: literal(text, 60) for name, text in sentence.fields.items()}
+    return literal(sentence.template, 400).replace("\\{", "{").replace("\\}", "}").format(**fields)
 
 
 def _sentences(said: Why) -> None:
     for sentence in said.sentences:
-        fields = {name: literal(text, 60) for name, text in sentence.fields.items()}
-        st.markdown(literal(sentence.template, 400).replace("\\{", "{").replace("\\}", "}").format(**fields))
+        st.markdown(escaped(sentence))
 
 
 def _formula(said: Why) -> None:
@@ -84,10 +89,20 @@ def show(found: Findings, position: int) -> None:
         span = "" if row["low"] is None else f" · 90 % interval {row['low']:+.2f} to {row['high']:+.2f}"
         rough = " (rough)" if bool(found.certainty.rough[edge]) else ""
         st.markdown(f"Certainty: **{row['word']}{rough}**{span}", help=row["meaning"])
-    with st.expander("Formula, with its own numbers"):
-        _formula(said)
-    with st.expander(f"Contributions of {count(len(said.contributions), 'rollout')}"):
-        _contributions(said)
-    with st.expander("Where it goes from here"):
-        _paths(said.paths_before, "From the moment before")
-        _paths(said.paths_after, "From the moment after")
+    _more("formula", "Formula, with its own numbers", said)
+    _more("contributions", f"Contributions of {count(len(said.contributions), 'rollout')}", said)
+    _more("paths", "Where it goes from here", said)
+
+
+@st.fragment  # opening a part does not send the page again, and a closed one costs nothing
+def _more(part: str, title: str, said: Why) -> None:
+    with st.expander(title, on_change="rerun", key=f"why_{part}") as box:
+        if not box.open:
+            return
+        if part == "formula":
+            _formula(said)
+        elif part == "contributions":
+            _contributions(said)
+        else:
+            _paths(said.paths_before, "From the moment before")
+            _paths(said.paths_after, "From the moment after")

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from graft_core.commands._progress import reading_line
 from graft_core.credit import estimators
 from graft_core.errors import UsageError
 from graft_core.options import Option
@@ -32,7 +33,9 @@ def add_input(parser: argparse.ArgumentParser) -> None:
     """PATH ... and how rollouts are grouped."""
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file or a directory of rollouts; several are one batch")
     parser.add_argument(
-        "--group-by", metavar="G", help="what makes rollouts one task: file, task, column:NAME, regex:PATTERN or actions"
+        "--group-by",
+        metavar="G",
+        help="what makes rollouts one task: file, task, column:NAME (or NAME+NAME), regex:PATTERN or actions",
     )
     parser.add_argument(
         "--success-when",
@@ -42,10 +45,15 @@ def add_input(parser: argparse.ArgumentParser) -> None:
 
 
 def load_input(given: argparse.Namespace) -> tuple[RolloutBatch, LoadReport]:
+    """Load what the command names; how far it got stands on standard error meanwhile where that is a terminal."""
     from graft_core.formats import load
 
-    batch, report = load(given.paths, group_by=given.group_by, report=True, success_when=given.success_when)
-    return batch, report
+    line = reading_line()
+    try:
+        return load(given.paths, group_by=given.group_by, report=True, success_when=given.success_when, progress=line)
+    finally:
+        if line is not None:
+            line.clear()
 
 
 def _flag(parser: argparse.ArgumentParser, option: Option) -> None:

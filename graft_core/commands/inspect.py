@@ -18,6 +18,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rule", action="append", metavar="R", dest="rules", help="when two moments are the same")
     parser.add_argument("--actions", default="parsed", metavar="A", help="when two actions are the same (default parsed)")
     parser.add_argument("--sinks", default="split", metavar="S", help="how rollouts end (default split)")
+    parser.add_argument(
+        "--chance", action="store_true", help="say for each rule how many good steps luck would give (200 shuffles each)"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
 
@@ -65,9 +68,19 @@ def _shorter(text: str, width: int = 70) -> str:
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
+def _luck(row: dict[str, Any], asked: bool) -> tuple[str, ...]:
+    """What luck gives and how many good steps are beyond it, where it was asked for."""
+    chance = row.get("chance")
+    return () if not asked else (f"{chance['low']} to {chance['high']}", str(chance["beyond_luck"])) if chance else ("–", "–")
+
+
 def _rule_lines(table: list[dict[str, Any]]) -> list[str]:
     """The table of rules as aligned text, the chosen one marked."""
-    head = ("rule", "moments", "merged", "in 2+ steps", "in 2+ rollouts", "outcomes a step", "meet again", "good steps")
+    with_chance = any("chance" in row for row in table)
+    head: tuple[str, ...] = (
+        "rule", "moments", "merged", "in 2+ steps", "in 2+ rollouts", "outcomes a step", "meet again", "good steps",
+        *(("by luck", "beyond luck") if with_chance else ()),
+    )  # fmt: skip
     rows: list[tuple[str, ...]] = [head]
     for row in table:
         name = ("* " if row["chosen"] else "  ") + _shorter(row["rules"], 40)
@@ -79,7 +92,7 @@ def _rule_lines(table: list[dict[str, Any]]) -> list[str]:
             (
                 name, str(row["nodes"]), _percent(row["merge_rate"]), _percent(row["group_size_2"]), _percent(row["shared"]),
                 "–" if degree != degree else f"{degree:.1f}", _percent(row["remerge_index"]),
-                "–" if row["good_steps"] is None else str(row["good_steps"]),
+                "–" if row["good_steps"] is None else str(row["good_steps"]), *_luck(row, with_chance),
             )
         )  # fmt: skip
     full = [row for row in rows if len(row) == len(head)]
@@ -110,11 +123,11 @@ def _state_lines(data: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _states(batch: RolloutBatch, settings: Settings) -> dict[str, Any]:
+def _states(batch: RolloutBatch, settings: Settings, with_chance: bool) -> dict[str, Any]:
     """What the rules merge: the table of rules, actions, largest and low-information merges."""
     graph = graph_of(batch, **settings.graph_words)
     return {
-        "rule_table": rule_table(batch, settings=settings),
+        "rule_table": rule_table(batch, settings=settings, with_chance=with_chance),
         "action_table": action_table(graph),
         "largest_merges": largest_merges(graph),
         "low_information_merges": low_information_merges(graph),
@@ -127,7 +140,7 @@ def _run(given: argparse.Namespace) -> int:
     data = {**report_words(report), **describe(batch, **settings.graph_words)}
     if data["graph"] is not None:
         data["warnings"] = [*data["warnings"], *data["graph"].pop("warnings")]
-        data |= _states(batch, settings)
+        data |= _states(batch, settings, given.chance)
     lines = [] if given.json else _lines(data)
     if data["graph"] is not None and not given.json:
         lines += _state_lines(data)

@@ -37,6 +37,8 @@ WORDS = {
     "device": ("auto", "auto, cuda, cuda:N, mps or cpu"), "dtype": ("auto", "of a language model's weights"),
     "acting": ("score", "score the admissible actions, or generate freely and be parsed"),
     "loss": (None, "token, sequence, step or sum (default: tabular sum, language models step)"),
+    "ratio": ("sequence", "of new to old probability, which is clipped: one per step (sequence) or per token"),
+    "step-sizes": (None, "several joined by commas, or search: each estimator runs with its best, chosen on other seeds"),
     "scale": ("rms", "of the credit before it is used: rms or none"),
     "outcome": ("success", "success, or return of the rewards"),
     "record": ("first", "whose rollouts are kept: those of the first seed, all or none"),
@@ -82,6 +84,7 @@ def settings_of(given: argparse.Namespace, game: Game) -> LiveSettings:
     from graft_core.live.policy import UpdateOptions
     from graft_core.live.run import LiveSettings
     from graft_core.live.start import PolicyOptions
+    from graft_core.live.step_sizes import step_sizes_of
 
     names = list(dict.fromkeys(given.estimator or DEFAULT_ESTIMATORS))
     for name in names:
@@ -91,12 +94,15 @@ def settings_of(given: argparse.Namespace, game: Game) -> LiveSettings:
     shared = {**{k: v for k, v in look.graph_words.items() if k != "rules"}, **look.value_words}
     tabular = given.policy == "tabular"
     step_size = 3.0 if tabular else 2e-3 if given.policy == "tiny" else 1e-6
+    own = given.step_size is not None
     fallback: dict[str, Any] = {"step_size": step_size, "epochs": 1 if tabular else 2}
     fallback |= {"ratio_clip": 0.2, "loss": "sum" if tabular else "step", "turns": game.turns}
     for name, value in fallback.items():
         if getattr(given, name) is None:
             setattr(given, name, value)
-    update = UpdateOptions(given.step_size, given.epochs, given.ratio_clip, given.kl, given.max_grad_norm)
+    if given.step_sizes is not None and own:
+        raise UsageError("--step-size and --step-sizes: expected one of them")
+    update = UpdateOptions(given.step_size, given.epochs, given.ratio_clip, given.kl, given.max_grad_norm, ratio=given.ratio)
     policy = PolicyOptions(
         given.policy, given.spread, given.device, given.dtype, given.acting, given.temperature, given.max_new_tokens,
         given.batch, given.length_normalised,
@@ -106,6 +112,7 @@ def settings_of(given: argparse.Namespace, game: Game) -> LiveSettings:
         group_size=given.group_size, groups=given.groups, updates=given.updates, seeds=seeds_of(given.seeds),
         turns=given.turns, history=given.history, outcome=given.outcome, loss=given.loss, scale=given.scale, update=update,
         record=given.record, evaluate=given.evaluate,
+        step_sizes=step_sizes_of(given.step_sizes, step_size) if given.step_sizes is not None else (),
     )  # fmt: skip
 
 
@@ -144,7 +151,8 @@ def _run(given: argparse.Namespace) -> int:
 def _heading(settings: LiveSettings) -> str:
     return (
         f"{settings.env}, {settings.policy.name} policy, {settings.groups} x {settings.group_size} rollouts of at most "
-        f"{settings.turns} turns, {settings.updates} updates, step size {settings.update.step_size:g}, graph key "
+        f"{settings.turns} turns, {settings.updates} updates, step size "
+        f"{' or '.join(f'{s:g}' for s in settings.step_sizes) or f'{settings.update.step_size:g}'}, graph key "
         f"{' + '.join(settings.rules)}"
     )
 
@@ -161,7 +169,9 @@ def _teller(settings: LiveSettings) -> Any:
                 print(f"{note:<100}", file=sys.stderr)
             told.add(note)
         left = "" if p.seconds_left is None else f", {p.seconds_left:.0f} s left"
-        line = f"seed {p.seed} {p.estimator}: update {p.update}/{p.updates}, success {p.success:.2f} ({p.done}/{p.total}{left})"
+        what = "" if p.trying is None else f"trying step size {p.trying:g}, "
+        line = f"{what}seed {p.seed} {p.estimator}: update {p.update}/{p.updates}, success {p.success:.2f}"
+        line += f" ({p.done}/{p.total}{left})"
         if terminal:
             end = "\n" if p.done == p.total else ""
             print(f"\r{line:<100}", end=end, file=sys.stderr, flush=True)

@@ -13,6 +13,12 @@ from graft_core.errors import InputError, UsageError
 if TYPE_CHECKING:
     from graft_core.insight import Findings
     from graft_core.live.probe import Check
+    from graft_core.live.stated import Stated
+
+HOW_TO_READ = """expected: the share that should show the credit's sign if its interval is right, the noise of the continuations
+counted in; matches: it lies within the interval of what was seen. confirmed: the continuations alone exclude zero. Steps that
+are picked for a large credit are the lucky ones too: they hold less often, and are smaller when tried, than is stated of a
+single step. --beyond-luck allows for most of that in the sign, and for none of it in the size."""
 
 WAYS = "check (here), export (prefixes for an outside trainer), import (its outcomes)"
 
@@ -21,6 +27,7 @@ def _choose_steps(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
     parser.add_argument("--step", action="append", default=[], metavar="G/R/S", help="a step as GROUP/ROLLOUT/STEP; repeat")
     parser.add_argument("--limit", type=int, default=10, metavar="N", help="else N best good steps in failures (default 10)")
+    parser.add_argument("--beyond-luck", action="store_true", help="of these only the ones marked beyond luck")
     parser.add_argument("--tries", type=int, default=64, metavar="N", help="continuations per action (default 64)")
     parser.add_argument("--estimator", default="graft_td", metavar="NAME", help="whose credit is checked (default graft_td)")
     add_settings(parser)
@@ -61,17 +68,25 @@ def _steps(given: argparse.Namespace) -> tuple[Findings, list[int]]:
     found = findings(batch, settings)
     if given.step:
         return found, [find_step(batch, name) for name in given.step]
-    if not found.good.size:
-        raise InputError("there is no good step in a failed rollout to check; name one with --step GROUP/ROLLOUT/STEP")
-    return found, found.good[: given.limit].tolist()
+    good = found.good.tolist()
+    if given.beyond_luck:
+        if found.chance is None:
+            raise UsageError(f"--beyond-luck: {given.estimator} has no test against luck; expected graft_td or path_gae")
+        good = [p for p in good if found.chance.beyond[p]]
+    if not good:
+        what = "good step in a failed rollout" + (" that is beyond luck" if given.beyond_luck else "")
+        raise InputError(f"there is no {what} to check; name one with --step GROUP/ROLLOUT/STEP")
+    first_of_each = {int(found.graph.edge[p]): p for p in reversed(good)}  # equal moment and action: one check tells all
+    return found, [p for p in good if first_of_each[int(found.graph.edge[p])] == p][: given.limit]
 
 
 def _check(given: argparse.Namespace) -> int:
     from graft_core.live.behaviour import continuing_policy
     from graft_core.live.games import make_game
-    from graft_core.live.probe import check_step, summary_by
+    from graft_core.live.probe import check_step
     from graft_core.live.restore import Restorer
     from graft_core.live.start import PolicyOptions
+    from graft_core.live.stated import by_certainty, certainty_table
 
     game = make_game(given.env)
     found, positions = _steps(given)
@@ -84,20 +99,18 @@ def _check(given: argparse.Namespace) -> int:
         checks.append(check_step(game, restorer, position, credit, policy, given.tries, given.turns, given.seed, gamma))
         if not given.json:
             print(_line(checks[-1]), flush=True)
-    words = [_certainty(found, position) for position in positions]
-    rows = summary_by(checks, words)
+    rows = by_certainty(checks, _stated(found, positions))
     if given.json:
         print(json_text({"policy": policy.name, "checks": [c.as_dict() for c in checks], "by_certainty": rows}))
         return 0
-    print(f"\ncontinued by: {policy.name}, {given.tries} rollouts per action")
-    for row in rows:
-        print(f"{row['certainty']}: {row['confirmed']} of {row['checks']} confirmed ({row['low']:.2f} to {row['high']:.2f}), "
-              f"{row['contradicted']} contradicted")  # fmt: skip
+    print(f"\ncontinued by: {policy.name}, {given.tries} rollouts per action\n{certainty_table(rows)}\n{HOW_TO_READ}")
     return 0
 
 
-def _certainty(found: Findings, position: int) -> str:
-    return found.certainty.word(int(found.graph.edge[position])) if found.certainty is not None else "not stated"
+def _stated(found: Findings, positions: list[int]) -> list[Stated | None]:
+    from graft_core.live.stated import stated_at
+
+    return [stated_at(found.certainty, int(found.graph.edge[position])) for position in positions]
 
 
 def _line(check: Check) -> str:
@@ -117,21 +130,23 @@ def _export(given: argparse.Namespace) -> int:
         raise UsageError(f"{given.output}: expected an output name ending in .jsonl")
     found, positions = _steps(given)
     credit = [float(found.credit[p]) for p in positions]
-    number = export_probes(found.batch, positions, credit, Path(given.output), given.tries)
+    number = export_probes(found.batch, positions, credit, Path(given.output), given.tries, _stated(found, positions))
     print(f"{number} prefixes written to {given.output}", file=sys.stderr)
     return 0
 
 
 def _import(given: argparse.Namespace) -> int:
     from graft_core.live.exchange import import_outcomes
+    from graft_core.live.stated import by_certainty, certainty_table
 
     if not 0 < given.gamma <= 1:
         raise UsageError(f"--gamma {given.gamma}: expected a number above 0 up to 1")
-    checks = import_outcomes(Path(given.probes), Path(given.outcomes), given.gamma)
+    found = import_outcomes(Path(given.probes), Path(given.outcomes), given.gamma)
+    rows = by_certainty([check for check, _ in found], [stated for _, stated in found])
     if given.json:
-        print(json_text({"checks": [check.as_dict() for check in checks]}))
+        print(json_text({"checks": [check.as_dict() for check, _ in found], "by_certainty": rows}))
     else:
-        print("\n".join(_line(check) for check in checks))
+        print("\n".join(_line(check) for check, _ in found), f"\n{certainty_table(rows)}\n{HOW_TO_READ}", sep="\n")
     return 0
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from graft_core.formats.canonical import parse_lines
+from graft_core.formats.canonical import parsed_blocks
 from graft_core.formats.columns import EXACT
 from graft_core.formats.jsonio import dumps
-from graft_core.formats.limits import LARGEST_EXTRA
+from graft_core.formats.limits import FEWEST_ROLLOUTS, LARGEST_EXTRA, ROLLOUTS_PER_BYTE
 from graft_core.formats.rows import Rows
-from graft_core.formats.source import BOM, Source
+from graft_core.formats.source import Source
 
 ROWS_AT_ONCE: Final = 4_000
 IMAGE: Final = "[image "
@@ -33,13 +33,8 @@ def records(source: Source, rows: Rows) -> Iterator[tuple[int, dict[str, Any]]]:
             else:
                 rows.reject(index, f"the item is a JSON {type(item).__name__}, expected an object")
         return
-    for first, lines in source.lines():
-        if first == 1 and lines[0].startswith(BOM):
-            lines[0] = lines[0][len(BOM) :]
-        values, numbers = parse_lines(rows, first, lines)
+    for values, numbers in parsed_blocks(source, rows, source.most_records(FEWEST_ROLLOUTS, ROLLOUTS_PER_BYTE)):
         yield from zip(numbers, values, strict=True)
-    if "torn" in source.memo:
-        rows.reject(0, f"the compressed file is cut off ({source.memo['torn']}); what stood before was read")
 
 
 @dataclass

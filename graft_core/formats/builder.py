@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from graft_core.errors import InputError
@@ -16,16 +18,18 @@ SHOWN_REASONS = 3
 
 
 def build(
-    sources: list[tuple[Source, Format]], rows: Rows, name: str, notes: tuple[str, ...] = ()
+    sources: Iterable[tuple[Source, Format]], rows: Rows, name: str, left_out: list[str]
 ) -> tuple[RolloutBatch, LoadReport]:
     """Read every source with its reader, and assemble what they gave.
 
-    `rows` may already hold warnings (files that were left out). Raises `InputError` with the first reasons where no
-    record could be used.
+    One file after the other, so that only one parsed document is held at a time; `left_out` (sentences on files without a
+    reader) fills while `sources` is gone through. Raises `InputError` with the first reasons where no record could be used.
     """
+    notes: list[str] = []
     for source, reader in sources:
         rows.start(source, reader.name, reader.unit)
         source.tell(0)
+        source.settle()
         if source.head.cleaned:
             rows.warn("surrogates_replaced", "broken characters were escaped", source.name)
         if source.head.repeated:
@@ -37,9 +41,10 @@ def build(
             if source.named:
                 raise
             rows.warn("file_skipped", "no reader knows a file of the directory, or it could not be used", source.name)
-            notes = (*notes, str(error))
+            notes.append(str(error))
+        source.forget()
     batch, kept = assemble(rows, name)
-    report = make_report(rows, kept, (*notes, *rows.notes))
+    report = make_report(rows, kept, (*left_out, *notes, *rows.notes))
     if batch.n_rollouts == 0 and report.rejected:
         reasons = "; ".join(f"{r.where}: {r.reason}" for r in report.rejections[:SHOWN_REASONS])
         more = f" (and {report.rejected - SHOWN_REASONS} more records)" if report.rejected > SHOWN_REASONS else ""

@@ -15,6 +15,7 @@ from typing import Any, Final
 from graft_core.errors import InputError
 from graft_core.formats.fields import FORMAT_VERSION, HEADER_KEY, likeness
 from graft_core.formats.jsonio import BadJson, has_long_numbers, loads
+from graft_core.formats.limits import FEWEST_STEPS, SMALL_TEXT, STEPS_PER_BYTE
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import BOM, Head, Source
@@ -31,13 +32,38 @@ def detect(head: Head) -> int:
 
 def read(source: Source, rows: Rows) -> None:
     """Read a whole file, block by block."""
+    most = source.most_records(FEWEST_STEPS, STEPS_PER_BYTE)
     with without_collection():
-        for first, lines in source.lines():
-            if first == 1 and lines[0].startswith(BOM):
-                lines[0] = lines[0][len(BOM) :]
-            read_lines(source, rows, first, lines)
+        for number, (values, numbers) in enumerate(parsed_blocks(source, rows, most)):
+            if number == 0 and values and HEADER_KEY in values[0]:
+                check_version(source, values[0][HEADER_KEY])
+            rows.add_foreign(values, numbers)
+
+
+def parsed_blocks(source: Source, rows: Rows, most: float) -> Iterator[tuple[list[Any], list[int] | range]]:
+    """The JSON objects of a JSONL file with their line numbers, some thousand at a time.
+
+    What is none is rejected. Told is where a compressed file is cut off, and where the rest is not looked at: after `most`
+    lines, and where nearly nothing of a file can be used.
+    """
+    for first, lines in source.lines():
+        if first > most:
+            _stop(rows, first, f"the compressed file has more than {most:,.0f} lines, far more than rollouts of its size")
+            return
+        if first == 1 and lines[0].startswith(BOM):
+            lines[0] = lines[0][len(BOM) :]
+        yield parse_lines(rows, first, lines)
+        if rows.hopeless():
+            _stop(rows, first + len(lines), "nearly no record up to about here can be used, so the file was not read further")
+            return
     if "torn" in source.memo:
         rows.reject(0, f"the compressed file is cut off ({source.memo['torn']}); what stood before was read")
+
+
+def _stop(rows: Rows, record: int, reason: str) -> None:
+    """Say that the rest of the file is not read: as a rejection, and as a warning, for not all rejections are listed."""
+    rows.reject(record, reason)
+    rows.warn("file_not_read_to_end", reason, rows.where(record))
 
 
 @contextmanager
@@ -52,14 +78,6 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def read_lines(source: Source, rows: Rows, first: int, lines: list[bytes]) -> None:
-    """Read some lines of a canonical file; `first` is the number of the first."""
-    values, numbers = parse_lines(rows, first, lines)
-    if first == 1 and values and HEADER_KEY in values[0]:
-        check_version(source, values[0][HEADER_KEY])
-    rows.add_foreign(values, numbers)
-
-
 def parse_lines(rows: Rows, first: int, lines: list[bytes]) -> tuple[list[Any], list[int] | range]:
     """The objects of some lines and their line numbers; lines that are none are rejected, blank ones passed over."""
     import orjson
@@ -67,8 +85,9 @@ def parse_lines(rows: Rows, first: int, lines: list[bytes]) -> tuple[list[Any], 
     values: list[Any]
     numbers: list[int] | range = range(first, first + len(lines))
     try:
-        values = list(map(orjson.loads, lines))
-        exact = not has_long_numbers(b"\n".join(lines))
+        large = max(map(len, lines), default=0) > SMALL_TEXT  # its brackets are counted first
+        values = [] if large else list(map(orjson.loads, lines))
+        exact = not large and not has_long_numbers(b"\n".join(lines))
     except orjson.JSONDecodeError:
         exact = False
     if not exact:
@@ -92,6 +111,8 @@ def _one_by_one(rows: Rows, first: int, lines: list[bytes]) -> tuple[list[Any], 
         except BadJson as error:
             shown = line[:SHOWN_BYTES].decode("utf-8", "replace")
             rows.reject(number, f"no valid JSON: {error}; the line of {len(line)} bytes begins with {shown!r}")
+            if rows.hopeless():
+                break
             continue
         if cleaned:
             rows.warn("surrogates_replaced", "broken characters were escaped", rows.where(number))

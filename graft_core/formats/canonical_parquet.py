@@ -14,14 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graft_core.errors import InputError
+from graft_core.formats._parquet import check_decoded, checked, opened, python_values
 from graft_core.formats.assembly import map_lists
 from graft_core.formats.columns import LARGEST_COUNT, NO_COUNT, Issues, Pools, from_values, intern, json_text
 from graft_core.formats.fields import FIELDS, Field, Plan, likeness
-from graft_core.formats.jsonio import clean_text, dumps, is_json
+from graft_core.formats.jsonio import clean_text, dumps, is_json, loads
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
-from graft_core.formats.source import Head, Source, seekable
+from graft_core.formats.source import Head, Source
 
 
 def detect(head: Head) -> int:
@@ -37,6 +37,8 @@ def read(source: Source, rows: Rows) -> None:
         if plan.renames:
             told = ", ".join(f"{old} as {new}" for old, new in plan.renames)
             rows.warn("aliases_used", f"read {told}", rows.where(1), table.num_rows)
+        check_decoded(table.select([n for n in table.column_names if not _is_text(table.schema.field(n).type)]), source)
+        check_decoded(table.select(list(plan.extras)), source)
         add_table(_canonical(table, plan), rows)
 
 
@@ -56,26 +58,18 @@ def _system_memory() -> Iterator[None]:
 
 
 def _read_table(source: Source) -> pa.Table:
-    import pyarrow.parquet as pq
-
-    try:
-        with seekable(source) as stream:
-            file = pq.ParquetFile(stream)
-            texts = [f.name for f in file.schema_arrow if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
-            stream.seek(0)
-            return pq.ParquetFile(stream, read_dictionary=texts).read()
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{source.name}: the Parquet file is broken ({str(error).splitlines()[0][:200]})") from error
+    with opened(source) as file:
+        return checked(file.read())
 
 
 def _canonical(table: pa.Table, plan: Plan) -> pa.Table:
     """The table under canonical names, unknown columns moved into the metadata."""
     names = dict(plan.renames)
-    extras = table.select(list(plan.extras)).to_pylist() if plan.extras else []
+    extras = python_values(table.select(list(plan.extras))) if plan.extras else []
     table = table.drop_columns(list(plan.extras))
     table = table.rename_columns([names.get(name, name) for name in table.column_names])
     if extras:
-        given = table.column("metadata").to_pylist() if "metadata" in table.column_names else [None] * len(extras)
+        given = python_values(table.column("metadata")) if "metadata" in table.column_names else [None] * len(extras)
         merged = [_merged(old, {k: v for k, v in new.items() if v is not None}) for old, new in zip(given, extras, strict=True)]
         if "metadata" in table.column_names:
             table = table.drop_columns(["metadata"])
@@ -84,10 +78,8 @@ def _canonical(table: pa.Table, plan: Plan) -> pa.Table:
 
 
 def _merged(given: Any, extra: dict[str, Any]) -> str | None:
-    import json
-
     text = json_text("metadata", given)
-    return dumps({**(json.loads(text) if text else {}), **extra}) if text or extra else None
+    return dumps({**(loads(text.encode())[0] if text else {}), **extra}) if text or extra else None
 
 
 def add_table(table: pa.Table, rows: Rows) -> None:
@@ -175,10 +167,9 @@ def _column(spec: Field, column: pa.ChunkedArray, pools: Pools, texts: _Texts, i
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
     """The Python values; decimals exactly, whole ones as whole numbers and others as text without trailing zeros."""
-    values: list[Any] = column.to_pylist()
     if not pa.types.is_decimal(column.type):
-        return values
-    return [v if v is None else int(v) if v == int(v) else format(v, "f").rstrip("0") for v in values]
+        return python_values(column)
+    return [v if v is None else int(v) if v == int(v) else format(v, "f").rstrip("0") for v in column.to_pylist()]
 
 
 def _is_stored(spec: Field, text: str) -> bool:
@@ -242,7 +233,10 @@ def _lists(column: pa.ChunkedArray, texts: _Texts) -> pa.Array:
     array = column.combine_chunks()
     array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
     flat = array.flatten()
-    indices, distinct = _encoded(pa.chunked_array([pc.fill_null(flat.cast(pa.large_string()), "")]))
+    indices, distinct = _encoded(pa.chunked_array([flat]))
+    if (indices < 0).any():  # no text is the empty text
+        distinct = pa.concat_arrays([distinct.cast(pa.large_string()), pa.array([""], pa.large_string())])
+        indices = np.where(indices < 0, len(distinct) - 1, indices)
     first = texts.add(distinct)
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())

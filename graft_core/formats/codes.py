@@ -7,6 +7,8 @@ from typing import Final
 WARNINGS: Final[dict[str, str]] = {
     "attachment_missing": "A text refers to an attachment that the file does not hold; the reference was kept as it is.",
     "file_damaged": "A file is damaged (an archive without its list of members, say); what could be read was read.",
+    "file_not_read_to_end": "Nearly nothing of a file can be used, or it is compressed and unpacks to far more records than "
+    "rollouts of its size; it was read up to there.",
     "group_from_name": "The file does not name its task; the task was taken from the name of the file, as the program that "
     "wrote it names its files.",
     "infrastructure_error": "A rollout was ended by an error of the machinery around it, not by the agent; its outcome is "

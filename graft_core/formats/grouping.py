@@ -16,9 +16,13 @@ import pyarrow.compute as pc
 from graft_core.errors import InputError, UsageError
 from graft_core.formats._shared_ids import shared_ids
 from graft_core.formats.codes import WARNINGS
+from graft_core.formats.jsonio import dumps, loads
 from graft_core.rollouts import LoadReport, RolloutBatch, Warning_
 
-CHOICES: Final = "file, task, column:NAME or regex:PATTERN, or actions (rollouts that share an id in their actions)"
+CHOICES: Final = (
+    "file, task, column:NAME (or NAME+NAME: equal in all of them) or regex:PATTERN, or actions (rollouts that share an id in "
+    "their actions)"
+)
 TASK_COLUMNS: Final = (
     "task",
     "task_id",
@@ -32,6 +36,7 @@ TASK_COLUMNS: Final = (
 )
 STEP_WORDS: Final = ("observation", "state", "action", "action_text")
 
+JOIN: Final = " + "
 Groups = list[str | None]
 
 
@@ -61,10 +66,7 @@ def groups_of(batch: RolloutBatch, group_by: str) -> Groups:
     if group_by == "actions":
         return shared_ids(batch, list(_file_labels(batch)))
     if kind == "column" and argument:
-        found = column_values(batch, argument)
-        if found is None:
-            raise UsageError(f"--group-by {group_by}: no column or metadata key {argument!r}; there are {column_names(batch)}")
-        return found
+        return _by_columns(batch, argument)
     if kind == "regex" and argument:
         return _by_expression(batch, argument)
     raise UsageError(f"--group-by {group_by!r} is not known; expected {CHOICES}")
@@ -96,6 +98,27 @@ def _by_task(batch: RolloutBatch) -> Groups:
         "--group-by task: no task is named in this batch (looked for a group id and for the columns "
         f"{', '.join(TASK_COLUMNS)}); choose file, column:NAME or regex:PATTERN"
     )
+
+
+def _by_columns(batch: RolloutBatch, argument: str) -> Groups:
+    """The values of a column or metadata key; of several, joined by +, all of them (a name may itself hold a +)."""
+    whole = column_values(batch, argument)
+    if whole is not None:
+        return whole
+    columns: list[Groups] = []
+    for name in map(str.strip, argument.split("+")):
+        found = column_values(batch, name) if name else None
+        if found is None:
+            raise UsageError(
+                f"--group-by column:{argument}: no column or metadata key {name!r}; there are {column_names(batch)}"
+            )
+        columns.append(found)
+    return [None if None in values else _joined([str(v) for v in values]) for values in zip(*columns, strict=True)]
+
+
+def _joined(values: list[str]) -> str:
+    """Several values as one name, different for different values."""
+    return dumps(values) if any(JOIN in value for value in values) else JOIN.join(values)
 
 
 def _by_expression(batch: RolloutBatch, pattern: str) -> Groups:
@@ -169,7 +192,7 @@ def metadata_values(texts: list[str | None], name: str) -> Groups:
     """The value of a key in each JSON text."""
     out: Groups = []
     for text in texts:
-        value: Any = json.loads(text) if text else None
+        value: Any = loads(text.encode())[0] if text else None
         if isinstance(value, dict) and name in value:
             value = value[name]
         else:
@@ -185,7 +208,7 @@ def column_names(batch: RolloutBatch) -> str:
     keys: dict[str, None] = {}
     for table in (batch.rollouts, batch.steps):
         for text in table.column("metadata").slice(0, 100).to_pylist():
-            keys.update(dict.fromkeys(json.loads(text) if text else {}))
+            keys.update(dict.fromkeys(loads(text.encode())[0] if text else {}))
     return ", ".join([*(n for n in names if n not in ("metadata", "source")), *list(keys)[:20]])
 
 

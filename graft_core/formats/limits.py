@@ -31,6 +31,36 @@ MOST_MEMBERS: Final = 200_000
 LARGEST_MEMBER: Final = 1 << 28
 """Bytes of one member of a zip archive, decompressed."""
 
+SMALL_TEXT: Final = 1 << 23
+"""Bytes of a JSON text up to which its brackets are not counted before it is parsed."""
+
+ALWAYS_PARSED: Final = 400_000_000
+"""Bytes of memory that a JSON text may always take once parsed (a list of empty lists takes twenty times its length) ..."""
+
+MOST_PARSED: Final = 8.5
+"""... and beyond that this many times its length, counted as `jsonio.parsed_bytes` does; rollouts take 1.4 to 7.6 times."""
+
+ALWAYS_UNPACKED: Final = 200_000_000
+"""The JSON text of a compressed file may always take this much memory once parsed ..."""
+
+MOST_UNPACKED: Final = 250
+"""... and beyond that this many times the size of the file; texts grow 5 to 20 times, and then 1.4 to 7.6 times."""
+
+FEWEST_ROLLOUTS: Final = 50_000
+"""A compressed file may always hold so many lines of one rollout each, beyond that ..."""
+
+ROLLOUTS_PER_BYTE: Final = 1 / 8
+"""... so many for each byte of its size."""
+
+FEWEST_STEPS: Final = 500_000
+"""A compressed file or a Parquet file may always hold so many rows of one step each, beyond that ..."""
+
+STEPS_PER_BYTE: Final = 1
+"""... so many for each byte of its size."""
+
+HOPELESS: Final = 100_000
+"""Records of a file that cannot be used, nearly all there were, after which the rest is not looked at."""
+
 CHECKED_FOR_REPEATS: Final = 1 << 24
 """Bytes of a JSON document up to which keys that an object has twice are looked for."""
 

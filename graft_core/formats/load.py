@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, overload
 
@@ -48,7 +48,8 @@ def load(
     """Load rollouts from a file, a directory (searched recursively), or several of them, as one batch.
 
     The format of each file is detected by its content. `group_by` names what makes a group (the rollouts of one task):
-    "file", "task", "column:NAME", "regex:PATTERN" or "actions"; None keeps the file's own groups. `success_when` says which
+    "file", "task", "column:NAME" ("column:A+B": equal in both), "regex:PATTERN" (the first capture group in the path or else
+    in the first observation) or "actions"; None keeps the file's own groups. `success_when` says which
     rollouts succeeded: NAME OP NUMBER, such as "reward >= 1", NAME being the outcome, a column or a metadata key; None
     keeps the file's own flags, else outcome >= 1. `progress` is called as progress(bytes read, bytes in all) while files are
     read (one JSON document counts when it is done). With `report=True` also returns the `LoadReport`. Raises `InputError`
@@ -62,39 +63,45 @@ def load(
     paths = [Path(p) for p in given]
     if not paths:
         raise InputError("no path was given; expected a file or a directory of rollouts")
-    rows = Rows()
-    sources, notes = find_sources(paths, rows)
+    rows, left_out = Rows(), list[str]()
+    sources = find_sources(paths)
     name = paths[0].name or str(paths[0]) if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more"
     if progress is not None:
-        _follow([source for source, _ in sources], progress)
-    batch, made = build(sources, rows, name, notes)
+        _follow(sources, progress)
+    batch, made = build(with_readers(sources, rows, left_out, paths), rows, name, left_out)
     batch, made = regroup(batch, made, group_by)
     batch, made = decide(batch, made, success_when)
     return (batch, made) if report else batch
 
 
-def find_sources(paths: list[Path], rows: Rows) -> tuple[list[tuple[Source, Format]], tuple[str, ...]]:
-    """The files to read with their readers, and notes on those of a directory that were left out.
+def find_sources(paths: list[Path]) -> list[Source]:
+    """The files of these paths, each with a short name, not yet looked at."""
+    files = _distinct([found for path in paths for found in _walk(path)])
+    if not files:
+        raise InputError(f"{', '.join(map(str, paths))}: no file of rollouts found")
+    labels = file_labels([file for file, _ in files])
+    return [Source(file, label, named) for (file, named), label in zip(files, labels, strict=True)]
+
+
+def with_readers(sources: list[Source], rows: Rows, left_out: list[str], paths: list[Path]) -> Iterator[tuple[Source, Format]]:
+    """Each file with its reader, found when its turn comes; those of a directory that have none are told in `left_out`.
 
     A file that was named itself must be readable; inside a directory others may lie beside the rollouts.
     """
-    files = _distinct([found for path in paths for found in _walk(path)])
-    labels = file_labels([file for file, _ in files])
-    sources: list[tuple[Source, Format]] = []
-    left_out: list[str] = []
-    for (file, named), label in zip(files, labels, strict=True):
-        source = Source(file, label, named)
+    none = True
+    for source in sources:
         try:
-            sources.append((source, detect(source)))
+            reader = detect(source)
         except InputError as error:
-            if named:
+            if source.named:
                 raise
             left_out.append(str(error).partition("; expected one of")[0])
             rows.warn("file_skipped", "no reader knows a file of the directory, or it could not be used", source.name)
-    if not sources:
-        where = ", ".join(map(str, paths))
-        raise InputError(f"{where}: no file of rollouts found" + (f"; {left_out[0]}" if left_out else ""))
-    return sources, tuple(left_out)
+            continue
+        none = False
+        yield source, reader
+    if none:
+        raise InputError(f"{', '.join(map(str, paths))}: no file of rollouts found; {left_out[0]}")
 
 
 def _follow(sources: list[Source], progress: Progress) -> None:
@@ -124,7 +131,7 @@ def _walk(path: Path) -> list[tuple[Path, bool]]:
     if not path.is_dir():
         raise InputError(f"{path}: a stream or a device, which is not read; save what it gives to a file and name that")
     found = sorted(p for p in path.rglob("*") if p.is_file())
-    own = (".graft-notes.json", ".meta.json")  # what this project itself writes beside data
+    own = (".graft-notes.json", ".graft-views.json", ".meta.json")  # what this project itself writes beside data
     return [
         (p, False)
         for p in found

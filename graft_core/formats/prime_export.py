@@ -23,7 +23,7 @@ LISTS: Final = ("samples", "rollouts", "data", "rows")
 
 def detect(head: Head) -> int:
     """Sure where a record has problem_id, prompt and completion."""
-    items = head.records if head.kind == "jsonl" else _listed(head.document)
+    items = [*_listed(head.document), *head.records]  # an object with all samples may stand in one line
     return 2 if any(isinstance(i, dict) and set(i) >= KEYS for i in items[:20]) else 0
 
 

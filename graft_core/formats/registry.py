@@ -6,11 +6,18 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 from graft_core.errors import InputError
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
 from graft_core.registry import members
+
+YAML: Final = (
+    "this is YAML (as ART keeps trajectories), which is not read. Write it as JSON in three lines: (1) import json, yaml; "
+    "(2) items = yaml.safe_load(open(file)) (never yaml.load, which can run code); (3) json.dump(items, open('rollouts.json', "
+    "'w'), default=str); then open rollouts.json"
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,8 @@ def detect(source: Source) -> Format:
     scores = [(f.detect(head), f) for f in formats().values()]
     best = max(score for score, _ in scores)
     if best == 0:
+        if head.kind == "other" and source.is_yaml:
+            raise InputError(f"{source.name}: {YAML}")
         known = ", ".join(formats())
         raise UnknownFormatError(f"{source.name}: no known format, found {found_words(head)}; expected one of {known}")
     return next(f for score, f in scores if score == best)

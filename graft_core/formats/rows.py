@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from graft_core.formats.codes import WARNINGS
 from graft_core.formats.columns import NO_COUNT, Issues, Pools, from_values
 from graft_core.formats.fields import ALL_FIELDS, Field, Plan, apply_plan, make_plan
+from graft_core.formats.limits import HOPELESS
 from graft_core.formats.source import Source
 from graft_core.rollouts import Rejection, Warning_
 
@@ -38,6 +39,8 @@ class FileRows:
     format: str
     unit: str = "line"
     unreadable: int = 0
+    rows_before: int = 0
+    bad_before: int = 0
 
 
 @dataclass
@@ -92,7 +95,7 @@ class Rows:
 
     def start(self, source: Source, format_name: str, unit: str = "line") -> None:
         """Begin a file; everything added from now on belongs to it."""
-        self.files.append(FileRows(source, format_name, unit))
+        self.files.append(FileRows(source, format_name, unit, 0, self.n_rows, len(self.bad)))
 
     def record_key(self, record: int) -> int:
         """One number for a record of the present file."""
@@ -126,6 +129,12 @@ class Rows:
         """Records that could not be read at all, so that it is not known to which rollout they belong."""
         self.files[-1].unreadable += records
         self.list_rejection(Rejection(self.where(record), reason, records))
+
+    def hopeless(self) -> bool:
+        """Whether so many records of the present file, and nearly all, cannot be used that the rest need not be read."""
+        file = self.files[-1]
+        unusable = file.unreadable + len(self.bad) - file.bad_before
+        return unusable >= HOPELESS and unusable >= 0.99 * (file.unreadable + self.n_rows - file.rows_before)
 
     def list_rejection(self, rejection: Rejection) -> None:
         """Keep a rejection for the report; past a limit only their number is kept."""

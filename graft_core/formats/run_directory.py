@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from graft_core.errors import InputError
-from graft_core.formats.canonical import check_version, parse_lines, without_collection
+from graft_core.formats.canonical import check_version, parsed_blocks, without_collection
 from graft_core.formats.fields import HEADER_KEY, apply_plan
+from graft_core.formats.limits import FEWEST_STEPS, STEPS_PER_BYTE
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
@@ -34,8 +35,7 @@ def read_steps(source: Source, rows: Rows) -> None:
     values: list[dict[str, Any]] = []
     numbers: list[int] = []
     with without_collection():
-        for first, lines in source.lines():
-            some, places = parse_lines(rows, first, lines)
+        for some, places in parsed_blocks(source, rows, source.most_records(FEWEST_STEPS, STEPS_PER_BYTE)):
             values.extend(some)
             numbers.extend(places)
     kept = []

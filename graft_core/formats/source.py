@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import gzip
 import io
+import math
 import sys
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from graft_core.errors import InputError
-from graft_core.formats.jsonio import BadJson, loads, repeated_keys
+from graft_core.formats.jsonio import BadJson, TooMuchJson, allowed_bytes, loads, repeated_keys
 from graft_core.formats.limits import (
+    ALWAYS_UNPACKED,
     BLOCK_BYTES,
     FEWEST_EXPANDED,
     HEAD_BYTES,
     LONGEST_FIRST_LINE,
     LONGEST_LINE,
     MOST_EXPANSION,
+    MOST_UNPACKED,
 )
 
 BOMB: Final = "decompresses to far more than text does, so it was not read to its end"
 BOM: Final = b"\xef\xbb\xbf"
 EXPECTED: Final = "expected agent rollouts, such as a canonical step file (JSONL or Parquet)"
 DECOMPRESS_ERRORS: Final = (OSError, EOFError, zlib.error)
+GZIP: Final = b"\x1f\x8b"
+ZSTD: Final = b"\x28\xb5\x2f\xfd"
 ZIP_STARTS: Final = (b"PK\x03\x04", b"PK\x05\x06")
 SEVERAL_ROWS: Final = frozenset({"item", "record", "file"})
 """Units of records that hold a whole rollout and so give several rows; the others ("line", "row") give one each."""
@@ -67,6 +72,11 @@ class Source:
     def name(self) -> str:
         return str(self.path)
 
+    @property
+    def is_yaml(self) -> bool:
+        """Whether the name says YAML, which looks like any text."""
+        return any(suffix in (".yaml", ".yml") for suffix in self.path.suffixes[-2:])
+
     def where(self, record: int, unit: str = "line") -> str:
         """The place of one record as people read it: file:line, or file[item] for an item of a list or an archive.
 
@@ -81,13 +91,16 @@ class Source:
         names = self.memo.get("names", ())
         return f"{self.name}[{names[record] if record < len(names) else record}]"
 
+    @cached_property
+    def _magic(self) -> bytes:
+        with self.path.open("rb") as stream:
+            return stream.read(4)
+
     def open(self) -> BinaryIO:
         """The file's bytes, decompressed."""
-        with self.path.open("rb") as stream:
-            magic = stream.read(4)
-        if magic[:2] == b"\x1f\x8b":
+        if self._magic[:2] == GZIP:
             return gzip.open(self.path, "rb")  # type: ignore[return-value]
-        if magic == b"\x28\xb5\x2f\xfd":
+        if self._magic == ZSTD:
             import pyarrow as pa
 
             return pa.CompressedInputStream(pa.OSFile(str(self.path)), "zstd")
@@ -140,11 +153,25 @@ class Source:
             return Head("jsonl", first, document=first[0], repeated=repeated_keys(self.start.removeprefix(BOM)))
         try:
             data = self.read_all().removeprefix(BOM)
-            value, cleaned = loads(data)
-            return Head("json", document=value, cleaned=cleaned, repeated=repeated_keys(data))
+            repeated = repeated_keys(data)
+            value, cleaned = loads(data, self._allowed(len(data)))
+            return Head("json", document=value, cleaned=cleaned, repeated=repeated)
+        except TooMuchJson as error:
+            raise InputError(f"{self.name}: {error}") from None
         except BadJson as error:
             records = self._first_records(limit=20, skip_bad=True)
             return Head("jsonl", records) if records else Head("other", problem=str(error))
+
+    def settle(self) -> None:
+        """Once the reader is known: let go of the beginning that told it, but for a whole document, which is read."""
+        self.__dict__.pop("start", None)
+        if self.head.document is None:
+            self.__dict__["head"] = replace(self.head, records=())
+
+    def forget(self) -> None:
+        """Once the file is read: let go of what was parsed; the source still names the places of its records."""
+        self.__dict__.pop("start", None)
+        self.__dict__.pop("head", None)
 
     def _bare_value(self) -> Head:
         """A file that is one JSON text, number or null, told from one that is no JSON."""
@@ -177,13 +204,21 @@ class Source:
         """How many bytes to expect at most: texts shrink to a twentieth, not to a thousandth."""
         return sys.maxsize - 1 if self._is_plain() else self.most_expanded()
 
+    def _allowed(self, length: int) -> float:
+        """How much memory a JSON text of this file may take once parsed: less where the file is small and compressed."""
+        packed = math.inf if self._is_plain() else max(ALWAYS_UNPACKED, MOST_UNPACKED * self.path.stat().st_size)
+        return min(allowed_bytes(length), packed)
+
+    def most_records(self, fewest: int, per_byte: float) -> float:
+        """How many records to expect at most: a compressed file does not hold more than so many per byte of its own."""
+        return math.inf if self._is_plain() else max(fewest, per_byte * self.path.stat().st_size)
+
     def most_expanded(self) -> int:
         """To how many bytes what the file holds may grow."""
         return max(FEWEST_EXPANDED, self.path.stat().st_size * MOST_EXPANSION)
 
     def _is_plain(self) -> bool:
-        with self.open() as stream:
-            return isinstance(stream, io.BufferedReader)
+        return self._magic[:2] != GZIP and self._magic != ZSTD
 
     def _block(self, stream: BinaryIO) -> bytes:
         """The next bytes of a stream, also the last ones before a compressed stream breaks off."""
@@ -243,6 +278,10 @@ def refuse_useless(source: Source) -> None:
         raise InputError(
             f"{source.name}: this is a Git LFS pointer, not the data itself; run `git lfs pull` in that repository"
         )
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise InputError(
+            f"{source.name}: this is UTF-16 text (as PowerShell's > writes it), expected UTF-8; save it as UTF-8 and read that"
+        )
     if start[:2] == b"PK" and b"data.pkl" in start:
         raise InputError(f"{source.name}: this is a torch file (.pt), {UNSAFE.format(opening='torch.load(file)')}")
     if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
@@ -273,7 +312,7 @@ def parquet_columns(source: Source) -> tuple[str, ...]:
     try:
         with seekable(source) as stream:
             return tuple(pq.read_schema(stream).names)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{source.name}: a broken Parquet file ({_first_line(error)})") from error
 
 

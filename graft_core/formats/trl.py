@@ -8,11 +8,12 @@ null or NaN was not given. Reward columns are the numbers whose name says reward
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pyarrow as pa
 
-from graft_core.errors import InputError
+from graft_core.formats._parquet import check_decoded, opened, python_values
 from graft_core.formats._prompt import prompt_id, tell_equal_rewards, tell_flattened
 from graft_core.formats._records import Gather, Row, extras, is_messages, with_ids
 from graft_core.formats._tags import executed
@@ -20,11 +21,12 @@ from graft_core.formats.chat import chat_steps
 from graft_core.formats.jsonio import clean, dumps
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
-from graft_core.formats.source import Head, Source, seekable
+from graft_core.formats.source import Head, Source
 
 NEEDED: Final = frozenset({"prompt", "completion"})
 OWN: Final = NEEDED | {"step", "advantage"}
 ROWS_AT_ONCE: Final = 256
+LARGE_BATCH: Final = 1 << 26
 
 
 def detect(head: Head) -> int:
@@ -35,37 +37,43 @@ def detect(head: Head) -> int:
 
 def read(source: Source, rows: Rows) -> None:
     """One rollout per row."""
-    import pyarrow.parquet as pq
-
     rows.note(f"{source.name}: one completion per rollout; rollout-level estimators are what it can tell apart")
     gather, index = Gather(rows), 0
     rewards: list[float] = []
     groups: set[str] = set()
-    try:
-        with seekable(source) as stream:
-            file = pq.ParquetFile(stream)
-            names = reward_columns(file.schema_arrow)
-            if len(names) > 1:
-                rows.warn("rewards_summed", f"the outcome is the sum of {', '.join(names[:5])}", source.name)
-            for batch in file.iter_batches(ROWS_AT_ONCE):
-                for item in batch.to_pylist():
-                    made = _rollout(clean(item), index, names, source, rows)
-                    if made:
-                        gather.add(index, made)
-                        groups.add(str(made[0]["group_id"]))
-                        rewards += [made[0]["outcome"]] if made[0]["outcome"] is not None else []
-                    index += 1
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise InputError(f"{source.name}: the Parquet file is broken ({first})") from error
+    with opened(source) as file:
+        names = reward_columns(file.schema_arrow)
+        if len(names) > 1:
+            rows.warn("rewards_summed", f"the outcome is the sum of {', '.join(names[:5])}", source.name)
+        for item in _items(file, source):
+            made = _rollout(clean(item), index, names, source, rows)
+            if made:
+                gather.add(index, made)
+                groups.add(str(made[0]["group_id"]))
+                rewards += [made[0]["outcome"]] if made[0]["outcome"] is not None else []
+            index += 1
     gather.finish()
     tell_equal_rewards(rewards, len(groups), source, rows)
 
 
+def _items(file: Any, source: Source) -> Iterator[Row]:
+    """The rows one by one, some at a time as Python values."""
+    total = 0
+    for batch in file.iter_batches(ROWS_AT_ONCE):
+        before, total = total, check_decoded(batch, source, total)
+        size = ROWS_AT_ONCE if total - before < LARGE_BATCH else 1
+        for start in range(0, batch.num_rows, size):
+            yield from python_values(batch.slice(start, size))
+
+
 def reward_columns(schema: pa.Schema) -> list[str]:
     """The columns that hold rewards: numbers whose name says reward, else all numbers that are nothing else."""
-    numbers = [f.name for f in schema if f.name not in OWN and (pa.types.is_floating(f.type) or pa.types.is_integer(f.type))]
+    numbers = [f.name for f in schema if f.name not in OWN and _is_number(f.type)]
     return [name for name in numbers if "reward" in name.lower()] or numbers
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind))
 
 
 def _rollout(item: Row, index: int, names: list[str], source: Source, rows: Rows) -> list[Row]:

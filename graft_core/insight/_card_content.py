@@ -17,7 +17,7 @@ from graft_core.insight.chance import Chance
 from graft_core.insight.findings import Findings, unnormalised
 from graft_core.insight.moment import endings
 from graft_core.insight.palette import credit_limit
-from graft_core.insight.picture import mean_per_edge
+from graft_core.insight.structure import mean_per_edge
 from graft_core.insight.why import why
 from graft_core.rollouts import IntArray
 

@@ -32,9 +32,9 @@ def user_folder() -> Path:
     return base / "graft-lab"
 
 
-def beside(data: Path) -> Path:
+def beside(data: Path, suffix: str = SUFFIX) -> Path:
     """Where the notes on a file or directory stand when its place can be written to."""
-    return data / SUFFIX if data.is_dir() else data.with_name(data.name + SUFFIX)
+    return data / suffix if data.is_dir() else data.with_name(data.name + suffix)
 
 
 def elsewhere(data: Path) -> Path:

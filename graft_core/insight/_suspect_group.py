@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +20,8 @@ SCREEN: Final = 99
 
 FEWEST_LISTED: Final = 0.05
 """The least false-discovery rate at which one node alone has to be able to stand out among all nodes of its group."""
+
+AT_ONCE: Final = 8  # nodes tested in one piece of work
 
 LEAST_VISITS, LEAST_ROLLOUTS = 8, 4  # below that pieces of a node are not exchanged
 NEXT_VISITS, NEXT_ROLLOUTS = 5, 3  # below that its next nodes are not dealt anew
@@ -153,8 +157,11 @@ def _stages(draws: int, nodes: int) -> IntArray:
     return np.array([min(SCREEN, draws), draws, more], np.int64)
 
 
-def node_tests(walks: Walks, alarm: bool, seed: int, draws: int = DRAWS) -> NodeTests:
-    """All node tests; the pooled one only where the group alarms, as without the alarm it is not valid."""
+def node_tests(walks: Walks, alarm: bool, seed: int, draws: int = DRAWS, pool: Executor | None = None) -> NodeTests:
+    """All node tests; the pooled one only where the group alarms, as without the alarm it is not valid.
+
+    pool: threads that nodes are shared out to; results do not depend on it.
+    """
     column, width = walks.columns()
     visits, visitors = walks.visits(), walks.visitors()
     tested = np.flatnonzero((visits >= LEAST_VISITS) & (visitors >= LEAST_ROLLOUTS))
@@ -162,16 +169,42 @@ def node_tests(walks: Walks, alarm: bool, seed: int, draws: int = DRAWS) -> Node
     z, p = np.zeros((tested.size, width)), np.ones(tested.size)
     shape = (walks.path, walks.offsets, column, width)
     stages = _stages(draws, tested.size)
-    if tested.size:
-        node_kernels.own_tests(tested, *shape, stages, seed, z, p)
+    _own_tests(pool, tested, shape, stages, seed, z, p)
     own[tested] = p
     if alarm and tested.size:
-        p = np.ones(tested.size)
-        node_kernels.pooled_tests(tested, *shape, stages[:2], seed, z, p)
+        total = (z * z).sum(axis=0)
+        _in_pieces(
+            pool, tested.size,
+            lambda at: node_kernels.pooled_tests(tested[at], *shape, stages[:2], seed, total, z[at], p[at]),
+        )  # fmt: skip
         pooled[tested] = p
     surplus = np.zeros((tested.size, walks.n_nodes))
     surplus[:, column >= 0] = z
     return NodeTests(own, pooled, _next_tests(walks, visits, visitors, seed, draws), tested, surplus)
+
+
+def _own_tests(
+    pool: Executor | None, tested: IntArray, shape: tuple[IntArray, IntArray, IntArray, int], stages: IntArray, seed: int,
+    z: FloatArray, p: FloatArray,
+) -> None:  # fmt: skip
+    """Fill z and p. The last stage tells small p apart; it is left out where so many of the group's nodes have one that p as
+    it is suffices to list them (Benjamini and Hochberg)."""
+    _in_pieces(pool, tested.size, lambda at: node_kernels.own_tests(tested[at], *shape, stages[:2], seed, z[at], p[at]))
+    small = np.flatnonzero(p <= node_kernels.CERTAIN)
+    if stages[2] == stages[1] or node_kernels.CERTAIN * tested.size <= FEWEST_LISTED * small.size:
+        return
+    again, their_z, their_p = tested[small], z[small], p[small]
+    _in_pieces(
+        pool, small.size, lambda at: node_kernels.own_tests(again[at], *shape, stages, seed, their_z[at], their_p[at])
+    )
+    z[small], p[small] = their_z, their_p
+
+
+def _in_pieces(pool: Executor | None, n: int, work: Callable[[slice], None]) -> None:
+    """work(slice) for all n nodes; each node has random numbers of its own, so pieces may run side by side."""
+    pieces = [slice(at, at + AT_ONCE) for at in range(0, n, AT_ONCE)]
+    for _ in pool.map(work, pieces) if pool is not None else map(work, pieces):
+        pass
 
 
 def _next_tests(walks: Walks, visits: IntArray, visitors: IntArray, seed: int, draws: int) -> FloatArray:

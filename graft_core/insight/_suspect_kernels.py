@@ -110,30 +110,24 @@ def reorder(starts: Ints, targets: Ints, state: State) -> None:
 
 
 @njit(cache=True, nogil=True)
-def read(starts: Ints, targets: Ints, n_nodes: int, out: Ints) -> None:
-    """Walk the circuit from the root; `out` receives every vertex entered (nodes, ends, the root after each rollout)."""
-    fill = starts[:-1].copy()
-    here = starts.size - 2
-    for k in range(targets.size):
-        here_next = targets[fill[here]]
-        fill[here] += 1
-        out[k] = here_next
-        here = here_next
-
-
-@njit(cache=True, nogil=True)
-def _cover(walk: Ints, root: int, n_nodes: int, column: Ints, seen: Ints, counts: Counts) -> None:
-    """counts[c] = rollouts of a circuit that meet the node of column c (column[node] = -1: not asked for)."""
+def _cover(starts: Ints, targets: Ints, n_nodes: int, column: Ints, seen: Ints, fill: Ints, counts: Counts) -> None:
+    """counts[c] = rollouts that meet the node of column c, read off the circuit (column[node] = -1: not asked for)."""
     counts[:] = 0
     seen[:] = -1
-    rollout = 0
-    for k in range(walk.size):
-        v = walk[k]
-        if v == root:
+    fill[:] = starts[:-1]
+    root = starts.size - 2
+    here, rollout = root, 0
+    for _ in range(targets.size):
+        at = fill[here]
+        fill[here] = at + 1
+        here = targets[at]
+        if here < n_nodes:
+            if seen[here] != rollout:
+                seen[here] = rollout
+                if column[here] >= 0:
+                    counts[column[here]] += 1
+        elif here == root:
             rollout += 1
-        elif v < n_nodes and column[v] >= 0 and seen[v] != rollout:
-            seen[v] = rollout
-            counts[column[v]] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -143,15 +137,12 @@ def shuffled_cover(
     """Row 0: rollouts of the group that meet each asked-for node; rows 1..draws: the same in uniform shuffles of the group."""
     counts = np.zeros((draws + 1, width), np.int32)
     starts, targets = exits(path, offsets, ends, n_nodes, n_ends)
-    walk = np.empty(targets.size, np.int64)
     seen = np.empty(n_nodes, np.int64)
-    root = n_nodes + n_ends
-    read(starts, targets, n_nodes, walk)
-    _cover(walk, root, n_nodes, column, seen, counts[0])
+    fill = np.empty(starts.size - 1, np.int64)
+    _cover(starts, targets, n_nodes, column, seen, fill, counts[0])
     for b in range(draws):
         reorder(starts, targets, state)
-        read(starts, targets, n_nodes, walk)
-        _cover(walk, root, n_nodes, column, seen, counts[b + 1])
+        _cover(starts, targets, n_nodes, column, seen, fill, counts[b + 1])
     return counts
 
 

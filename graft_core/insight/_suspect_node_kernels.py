@@ -141,15 +141,16 @@ def own_tests(
 
 @njit(cache=True, nogil=True)
 def pooled_tests(
-    nodes: Ints, path: Ints, offsets: Ints, column: Ints, width: int, draws: Ints, seed: int, z: Floats, p: Floats
-) -> None:
-    """Pooled test of each of `nodes`: surplus z^2 weighted by the square of what the other nodes' z^2 add up to; fills p[i]."""
+    nodes: Ints, path: Ints, offsets: Ints, column: Ints, width: int, draws: Ints, seed: int, total: Floats, z: Floats,
+    p: Floats,
+) -> None:  # fmt: skip
+    """Pooled test of each of `nodes`: surplus z^2 weighted by the square of what the other nodes' z^2 add up to; fills p[i].
+
+    total: z^2 of all tested nodes, `nodes` among them, added up.
+    """
     store = np.empty((draws.max() + 1, width), np.int32)
     state = np.empty(1, np.uint64)
-    weights, total = np.empty(width), np.zeros(width)
-    for i in range(nodes.size):
-        for c in range(width):
-            total[c] += z[i, c] * z[i, c]
+    weights = np.empty(width)
     for i in range(nodes.size):
         for c in range(width):
             weights[c] = max(0.0, total[c] - z[i, c] * z[i, c]) ** 2

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
+from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +13,11 @@ IntArray = NDArray[np.int64]
 
 CROWDED = 22  # nodes in one layer from which the layer is staggered into sub-columns
 WIDEST_COLUMN, TALLEST_ROW = 170.0, 104.0  # a small graph is not stretched beyond these gaps (pixels)
+TALLEST_LANE = 58.0
 NARROWEST_COLUMN, SHORTEST_ROW = 15.0, 13.0  # a large one outgrows the rectangle rather than overlap
 
+THINNEST, WIDEST = 1.0, 6.0
+SMALLEST, LARGEST = 3.0, 19.0
 
 def layered_positions(
     n_nodes: int,
@@ -23,19 +26,20 @@ def layered_positions(
     starts: ArrayLike,
     *,
     sinks: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
     sweeps: int = 4,
     width: float = 1100.0,
     height: float = 520.0,
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Place nodes in columns by the fewest steps from any start; returns (x, y, layer).
 
-    A column is a breadth-first layer, so cycles are harmless: an edge that leads back simply points to the
-    left. Nodes marked in `sinks` (bool[n_nodes]) stand one column after the last node that leads to them, so
-    that no ending is drawn in the middle of a path; that is the only departure from the distance. Nodes that
-    no start reaches share one column of their own behind all others. Within a column the order comes from a
-    depth-first walk and a few barycentre sweeps (Sugiyama, Tagawa and Toda 1981, "Methods for Visual
-    Understanding of Hierarchical System Structures"), the height from the mean of the neighbours, with a
-    least gap (isotonic regression by pooling adjacent violators).
+    A column is a distance, so cycles are harmless: an edge that leads back simply points to the left. `lengths` says how
+    many steps in a row each edge stands for (default: one). Nodes marked in `sinks` (bool[n_nodes]) stand one column after
+    the last node that leads to them, so that no ending is drawn in the middle of a path; that is the only departure from the
+    distance. Nodes that no start reaches share one column of their own behind all others. Within a column the order comes
+    from a depth-first walk and a few barycentre sweeps (Sugiyama, Tagawa and Toda 1981, "Methods for Visual Understanding of
+    Hierarchical System Structures"), the height from the mean of the neighbours, with a least gap (isotonic regression by
+    pooling adjacent violators).
 
     The result depends on the arguments alone: no random numbers, no values, no credit. `x` and `y` are pixels
     of a picture about `width` by `height`; small graphs stay smaller, very large ones grow beyond it.
@@ -50,7 +54,7 @@ def layered_positions(
     apart = src != dst
     successors = _adjacency(n_nodes, src[apart], dst[apart])
     predecessors = _adjacency(n_nodes, dst[apart], src[apart])
-    layer = _layers(n_nodes, successors, predecessors, first.tolist(), is_sink.tolist())
+    layer = _layers(successors, predecessors, first.tolist(), is_sink.tolist(), _long(src, dst, lengths))
     columns = _ordered_columns(layer, successors, predecessors, first.tolist(), sweeps)
     row = _heights(columns, layer, successors, predecessors, sweeps)
     x, y = _to_pixels(columns, layer, row, width, height)
@@ -72,28 +76,36 @@ def _adjacency(n_nodes: int, src: IntArray, dst: IntArray) -> list[list[int]]:
     return [ends[bounds[u] : bounds[u + 1]] for u in range(n_nodes)]
 
 
+def _long(src: IntArray, dst: IntArray, lengths: ArrayLike | None) -> dict[tuple[int, int], int]:
+    """Steps between two nodes where every edge that joins them stands for more than one."""
+    if lengths is None:
+        return {}
+    steps: dict[tuple[int, int], int] = {}
+    for u, v, length in zip(src.tolist(), dst.tolist(), np.asarray(lengths).tolist(), strict=True):
+        steps[u, v] = min(length, steps.get((u, v), length))
+    return {pair: length for pair, length in steps.items() if length > 1}
+
+
 def _layers(
-    n_nodes: int,
     successors: list[list[int]],
     predecessors: list[list[int]],
     starts: Sequence[int],
     is_sink: Sequence[bool],
+    long: dict[tuple[int, int], int],
 ) -> list[int]:
-    layer = [-1] * n_nodes
-    queue: deque[int] = deque()
-    for node in starts:
+    layer = [-1] * len(successors)
+    ahead = [(0, node) for node in starts]
+    while ahead:
+        here, node = heappop(ahead)
         if layer[node] < 0:
-            layer[node] = 0
-            queue.append(node)
-    while queue:
-        node = queue.popleft()
-        for after in successors[node]:
-            if layer[after] < 0:
-                layer[after] = layer[node] + 1
-                queue.append(after)
-    for node in range(n_nodes):
-        if is_sink[node] and layer[node] > 0:
-            layer[node] = 1 + max(layer[before] for before in predecessors[node] if not is_sink[before])
+            layer[node] = here
+            for after in successors[node]:
+                if layer[after] < 0:
+                    heappush(ahead, (here + long.get((node, after), 1), after))
+    for node, sink in enumerate(is_sink):
+        if sink and layer[node] > 0:
+            before = (at for at in predecessors[node] if not is_sink[at])
+            layer[node] = max(layer[at] + long.get((at, node), 1) for at in before)
     beyond = max(layer) + 1
     return [beyond if at < 0 else at for at in layer]
 
@@ -195,7 +207,7 @@ def _with_gaps(wish: list[float], gap: float) -> list[float]:
 
 def _substreams(column: list[int]) -> int:
     """Into how many sub-columns a crowded column is staggered (1 to 4)."""
-    return min(4, 1 + (len(column) - 1) // CROWDED)
+    return min(4, 1 + max(len(column) - 1, 0) // CROWDED)
 
 
 def _to_pixels(
@@ -213,3 +225,89 @@ def _to_pixels(
             aside = (np.arange(len(column)) % streams) / streams - (streams - 1) / (2 * streams)
             x[column] += aside * 0.7 * column_gap
     return x - (x.max() + x.min()) / 2, y * row_gap
+
+
+def lane_positions(
+    lane: IntArray, step: IntArray, width: float = 1100.0, height: float = 520.0
+) -> tuple[FloatArray, FloatArray]:
+    """x and y of one row per lane (numbered from the top) and one column per step, in the pixels of `layered_positions`."""
+    columns, rows = int(step.max(initial=0)), int(lane.max(initial=0))
+    x = step * float(np.clip(width / max(columns, 1), NARROWEST_COLUMN, WIDEST_COLUMN))
+    y = lane * float(np.clip(height / max(rows, 1), SHORTEST_ROW, TALLEST_LANE))
+    return x - (x.max(initial=0) + x.min(initial=0)) / 2, y - (y.max(initial=0) + y.min(initial=0)) / 2
+
+
+def tree_positions(
+    n_nodes: int, src: IntArray, dst: IntArray, first: Sequence[int], lengths: IntArray,
+    width: float = 1100.0, height: float = 520.0,
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """x, y and layer of a forest with the roots `first`, without a crossing: a row for each leaf, parents amid their children.
+
+    Columns as in `layered_positions`; src[i], dst[i] join parent and child, `lengths` steps apart.
+    """
+    children: list[list[tuple[int, int]]] = [[] for _ in range(n_nodes)]
+    for u, v, length in zip(src.tolist(), dst.tolist(), lengths.tolist(), strict=True):
+        children[u].append((v, length))
+    layer, row = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes)
+    walk, rows = list(reversed(first)), 0
+    order: list[int] = []
+    while walk:
+        node = walk.pop()
+        order.append(node)
+        for child, length in reversed(children[node]):
+            layer[child] = layer[node] + length
+            walk.append(child)
+        if not children[node]:
+            row[node], rows = rows, rows + 1
+    for node in reversed(order):
+        if children[node]:
+            row[node] = (row[children[node][0][0]] + row[children[node][-1][0]]) / 2
+    x = layer * float(np.clip(width / max(int(layer.max(initial=0)), 1), NARROWEST_COLUMN, WIDEST_COLUMN))
+    y = row * float(np.clip(height / max(rows - 1, 1), SHORTEST_ROW, TALLEST_ROW))
+    return x - x.max(initial=0) / 2, y - y.max(initial=0) / 2, layer
+
+
+def edge_curves(
+    src: IntArray, dst: IntArray, x: FloatArray, y: FloatArray, layer: IntArray, lengths: IntArray | None = None
+) -> FloatArray:
+    """Bend of each edge: 0 straight, > 0 left and < 0 right of its direction; rank among the node's self loops.
+
+    Edges that join the same two nodes fan out; edges that lead back or stay in a column bow below; long edges bow
+    away from the middle of the picture, over or under the nodes that they pass.
+    """
+    bends = np.zeros(src.size)
+    seen: dict[tuple[int, int], int] = {}
+    joined = set(zip(src.tolist(), dst.tolist(), strict=True))
+    for at, (u, v) in enumerate(zip(src.tolist(), dst.tolist(), strict=True)):
+        rank = seen.get((u, v), 0)
+        seen[u, v] = rank + 1
+        if u == v:
+            bends[at] = rank
+            continue
+        span = int(layer[v] - layer[u])
+        if lengths is not None and span > 0:
+            span = max(span - int(lengths[at]) + 1, 1)  # a line that stands for three steps may be three columns long
+        if span <= 0 or (v, u) in joined:
+            bends[at] = 0.22 + 0.13 * rank if span <= 0 else 0.16 + 0.13 * rank
+        elif span > 1:
+            outward = 1.0 if y[u] + y[v] < 0 else -1.0
+            bends[at] = outward * (min(0.1 + 0.02 * span, 0.3) + 0.12 * rank)
+        else:
+            bends[at] = 0.13 * ((rank + 1) // 2) * (1 if rank % 2 else -1)
+    return bends
+
+
+def node_sizes(visits: IntArray, x: FloatArray, y: FloatArray, layer: IntArray, in_a_row: bool = False) -> FloatArray:
+    """Radii in pixels: area grows with visits, and no node touches the next. in_a_row: leave room for the edges between."""
+    order = np.lexsort((layer, y)) if in_a_row else np.lexsort((y, layer))
+    apart = np.hypot(np.diff(x[order]), np.diff(y[order]))
+    room = float(apart.min()) if apart.size else 2 * LARGEST
+    largest = float(np.clip((0.22 if in_a_row else 0.42) * room, SMALLEST + 1, LARGEST))
+    smallest = max(SMALLEST, 0.42 * largest)
+    share = np.sqrt(visits / max(int(visits.max(initial=1)), 1))
+    return smallest + (largest - smallest) * share
+
+
+def edge_widths(count: IntArray) -> FloatArray:
+    most = float(np.log1p(max(int(count.max(initial=1)), 10)))
+    return THINNEST + (WIDEST - THINNEST) * (np.log1p(count) - np.log(2)) / (most - np.log(2))

@@ -127,8 +127,9 @@ def merge_warnings(graph: TrajectoryGraph) -> list[Warning_]:
         made.append(
             Warning_(
                 "low_information_merges",
-                f"{nodes.size} moments merge steps by an empty, error or no-op observation, or one that many unrelated "
-                f"actions lead to ({steps} of {batch.n_steps} steps); the rule guard keeps them apart",
+                f"{nodes.size} {'moment merges' if nodes.size == 1 else 'moments merge'} steps by an empty, error or no-op "
+                f"observation, or one that many unrelated actions lead to ({steps} of {batch.n_steps} steps); the rule guard "
+                "keeps them apart",
                 int(nodes.size),
                 f"group {batch.group_ids[int(graph.node_group[largest])]}",
             )

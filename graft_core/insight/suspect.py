@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -33,6 +33,7 @@ from graft_core.insight._suspect_words import (
     NEXT_SENTENCE,
     SEEN_TOO_RARELY,
     as_dict,
+    name,
     node_sentence,
     sentence,
     summary,
@@ -55,6 +56,7 @@ __all__ = [
     "Pair",
     "Power",
     "Suspects",
+    "name",
     "node_sentence",
     "pair",
     "sentence",
@@ -185,17 +187,19 @@ def suspects(
 ) -> Suspects:
     """Test every group of a graph for merges that hide a state.
 
-    draws: shuffles per test. threads: groups worked on at a time (results do not depend on it). progress(done, total)
-    counts groups. A group's result depends on its own rollouts, its id and the seed only.
+    draws: shuffles per test. threads: how many work at a time, on groups and on the nodes of each (results do not depend on
+    it). progress(done, total) counts groups. A group's result depends on its own rollouts, its id and the seed only.
     """
     groups = range(graph.batch.n_groups)
     made: list[tuple[_Group, GroupSuspicion]] = []
+    workers = threads or min(os.cpu_count() or 1, 8)
 
     def work(group: int) -> tuple[_Group, GroupSuspicion]:
-        one = _examine(graph, group, seed, draws)
-        return one, _said(graph, one, draws)
+        one = _examine(graph, group, seed, draws, inner)
+        return one, _said(graph, one, draws, inner)
 
-    with ThreadPoolExecutor(threads or min(os.cpu_count() or 1, 8)) as pool:
+    # pieces of a group are never handed to the pool of groups, whose threads wait for them
+    with ThreadPoolExecutor(workers) as pool, ThreadPoolExecutor(workers) as inner:
         for done in pool.map(work, groups):
             made.append(done)
             if progress is not None:
@@ -225,14 +229,14 @@ def _seed_of(graph: TrajectoryGraph, group: int, seed: int) -> int:
     return int(xxh3_64_intdigest(f"{seed}/{graph.batch.group_ids[group]}".encode()) >> 2)
 
 
-def _examine(graph: TrajectoryGraph, group: int, seed: int, draws: int) -> _Group:
+def _examine(graph: TrajectoryGraph, group: int, seed: int, draws: int, pool: Executor) -> _Group:
     walks = walks_of(graph, group)
     own_seed = _seed_of(graph, group, seed)
     if not walks.path.size:
         return _Group(group, own_seed, None)
     p = gate(walks, own_seed, draws)
     alarm = bool(p <= LEVEL)
-    tests = node_tests(walks, alarm, own_seed, draws)
+    tests = node_tests(walks, alarm, own_seed, draws, pool)
     little = low_information(graph)[walks.keys]
     q_own, q_next = _corrected_apart(tests.own, little), _corrected_apart(tests.next, little)
     test = np.zeros(walks.n_nodes, np.int8)
@@ -267,7 +271,7 @@ def _milestones(walks: Walks, tests: NodeTests, alarm: bool) -> tuple[int, IntAr
     return w, via
 
 
-def _said(graph: TrajectoryGraph, made: _Group, draws: int) -> GroupSuspicion:
+def _said(graph: TrajectoryGraph, made: _Group, draws: int, pool: Executor) -> GroupSuspicion:
     """The group's word and the rule that would part its nodes."""
     rollouts = int((graph.batch.group == made.group).sum())
     walks = made.walks
@@ -278,7 +282,7 @@ def _said(graph: TrajectoryGraph, made: _Group, draws: int) -> GroupSuspicion:
     flagged = np.flatnonzero(made.test > 0)
     flagged = flagged[np.lexsort((flagged, _surest(made)[flagged]))]
     word = ALARM if alarm else NODES if flagged.size else _quiet(rollouts, cut, judged)
-    effects = _effects(graph, made, walks, alarm, draws) if word in (ALARM, NODES) else ()
+    effects = _effects(graph, made, walks, alarm, draws, pool) if word in (ALARM, NODES) else ()
     return GroupSuspicion(
         group=made.group,
         word=word,
@@ -312,7 +316,9 @@ def _surest(made: _Group) -> FloatArray:
     return np.asarray(least)
 
 
-def _effects(graph: TrajectoryGraph, made: _Group, walks: Walks, alarm: bool, draws: int) -> tuple[Effect, ...]:
+def _effects(
+    graph: TrajectoryGraph, made: _Group, walks: Walks, alarm: bool, draws: int, pool: Executor
+) -> tuple[Effect, ...]:
     """Effects of the candidate rules, the proposed one first.
 
     Where the group alarms: the first that ends the alarm, `guard` first if a flagged node says little, then `visited`,
@@ -327,7 +333,9 @@ def _effects(graph: TrajectoryGraph, made: _Group, walks: Walks, alarm: bool, dr
         w = int(walks.keys[made.w])
         names.append((visited_rule(graph, w), CANDIDATES["visited"], made.w))
     names += [(rule, CANDIDATES[rule], -1) for rule in ("history:1", "actions:1")]
-    found = [effect(graph, walks, rule, meaning, made.seed, NODE_LEVEL, draws, w) for rule, meaning, w in names]
+    found = list(
+        pool.map(lambda one: effect(graph, walks, one[0], one[1], made.seed, NODE_LEVEL, draws, one[2]), names)
+    )
     if alarm:
         usual = next((e for e in found if e.rule.startswith("visited")), found[0])
         best = next((e for e in found if e.silenced), usual)

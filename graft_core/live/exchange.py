@@ -2,7 +2,7 @@
 
 Out, one line per step to check:
     {"graft_probe": 1, "probe_id", "group_id", "rollout_id", "step", "observation", "action", "rivals": [...], "credit",
-     "history": [{"observation", "action"}, ...], "continuations": 64}
+     "stated": {"error", "degrees"} or null, "history": [{"observation", "action"}, ...], "continuations": 64}
 In, one line per continuation:
     {"probe_id", "action": the first action that was forced, or null for the policy's own choice, "outcome": 0 to 1,
      "steps": number of steps to the end, the first included (optional: without it values are not discounted)}
@@ -20,12 +20,15 @@ import orjson
 from graft_core.errors import InputError
 from graft_core.formats.write import replacing
 from graft_core.live.probe import TRIES, Check, arm_of, difference, verdict_of
+from graft_core.live.stated import Stated
 from graft_core.rollouts import RolloutBatch
 
 VERSION: Final = 1
 
 
-def probe_row(batch: RolloutBatch, position: int, credit: float, tries: int = TRIES) -> dict[str, Any]:
+def probe_row(
+    batch: RolloutBatch, position: int, credit: float, tries: int = TRIES, stated: Stated | None = None
+) -> dict[str, Any]:
     """The line of one step, by its path position. Rivals: the admissible actions the file keeps, else what siblings did."""
     row = int(batch.step_rollout[position])
     group, first = int(batch.group[row]), int(batch.offsets[row])
@@ -43,17 +46,18 @@ def probe_row(batch: RolloutBatch, position: int, credit: float, tries: int = TR
             {"observation": batch.text(int(batch.observation[p])), "action": batch.text(int(batch.action[p]))}
             for p in range(first, position)
         ],
-        "continuations": tries,
+        "continuations": tries, "stated": {"error": stated.error, "degrees": stated.degrees} if stated is not None else None,
     }  # fmt: skip
 
 
 def export_probes(
-    batch: RolloutBatch, positions: Sequence[int], credit: Sequence[float], path: Path, tries: int = TRIES
+    batch: RolloutBatch, positions: Sequence[int], credit: Sequence[float], path: Path, tries: int = TRIES,
+    stated: Sequence[Stated | None] | None = None,
 ) -> int:
     """Write the lines of the steps at these path positions; returns how many."""
     with replacing(path) as stream:
-        for position, value in zip(positions, credit, strict=True):
-            stream.write(orjson.dumps(probe_row(batch, position, float(value), tries)) + b"\n")
+        for position, value, one in zip(positions, credit, stated or [None] * len(positions), strict=True):
+            stream.write(orjson.dumps(probe_row(batch, position, float(value), tries, one)) + b"\n")
     return len(positions)
 
 
@@ -74,14 +78,15 @@ def _lines(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
         yield number, value
 
 
-def import_outcomes(probes: Path, outcomes: Path, gamma: float = 0.99) -> list[Check]:
-    """One check per probe that has outcomes of its action and of the policy's own choice.
+def import_outcomes(probes: Path, outcomes: Path, gamma: float = 0.99) -> list[tuple[Check, Stated | None]]:
+    """One check per probe that has outcomes of its action and of the policy's own choice, and what was stated of its credit.
 
     Raises InputError for a line that is no probe or outcome, names an unknown probe, or leaves no probe to check.
     """
     known: dict[str, dict[str, Any]] = {}
     for number, row in _lines(probes):
         lacking = [name for name in ("action", "credit", "group_id", "rollout_id", "step") if name not in row]
+        lacking += [] if _is_statement(row.get("stated")) else ["stated"]
         if row.get("graft_probe") != VERSION or lacking:
             raise InputError(f"{probes}:{number}: expected a line that `graft probe export` wrote (graft_probe {VERSION})")
         known[row["probe_id"]] = row
@@ -94,10 +99,20 @@ def import_outcomes(probes: Path, outcomes: Path, gamma: float = 0.99) -> list[C
         if not fine or not isinstance(outcome, (int, float)) or not 0 <= outcome <= 1:
             raise InputError(f"{outcomes}:{number}: expected an outcome from 0 to 1, action a text or null, steps from 0 up")
         got.setdefault((row["probe_id"], action), []).append((float(outcome), float(outcome) * gamma**steps))
-    checks = [_check(row, got) for name, row in known.items() if (name, None) in got and (name, row["action"]) in got]
-    if not checks:
+    tried = [row for name, row in known.items() if (name, None) in got and (name, row["action"]) in got]
+    if not tried:
         raise InputError(f"{outcomes}: no probe has outcomes of its action and of the policy's own choice (action null)")
-    return checks
+    return [(_check(row, got), _stated(row)) for row in tried]
+
+
+def _is_statement(found: Any) -> bool:
+    numbers = found.values() if isinstance(found, dict) and set(found) == {"error", "degrees"} else [None]
+    return found is None or all(isinstance(x, (int, float)) and 0 <= x < float("inf") for x in numbers)
+
+
+def _stated(row: dict[str, Any]) -> Stated | None:
+    found = row.get("stated")
+    return Stated(float(row["credit"]), float(found["error"]), float(found["degrees"])) if found else None
 
 
 def _check(row: dict[str, Any], got: dict[tuple[str, str | None], list[tuple[float, float]]]) -> Check:

@@ -35,54 +35,55 @@ def _plain(text: str) -> str:
 def write_freely(policy: LMPolicy, situations: Sequence[Situation], luck: Floats) -> list[Choice]:
     """One text per situation, up to `max_new_tokens` tokens or the end token, drawn with each rollout's own luck.
 
-    The recorded log-probability is the sum over the tokens written.
+    The recorded log-probability is the sum over the tokens written. At most `batch` texts at once, fewer where memory runs
+    out.
     """
     import torch
 
-    from graft_core.live.lm import cache_word
-
-    model, device, options = policy.model, policy.device, policy.options
     prompts = [policy.prompt_ids(s) for s in situations]
-    longest = max(map(len, prompts))
-    ids = torch.full((len(prompts), longest), policy.pad, dtype=torch.long)
-    mask = torch.zeros_like(ids)
-    for i, prompt in enumerate(prompts):
-        ids[i, longest - len(prompt) :] = torch.tensor(prompt)
-        mask[i, longest - len(prompt) :] = 1
-    ids, mask = ids.to(device), mask.to(device)
-    draws = np.stack([np.random.default_rng(_seed(row)).random(options.max_new_tokens) for row in luck])
-    ends = policy.tokenizer.eos_token_id
-    written: list[list[int]] = [[] for _ in prompts]
-    total, done = np.zeros(len(prompts)), np.zeros(len(prompts), bool)
-    cache: Any = None
-    word = cache_word(model)
-    fed = ids
-    with torch.inference_mode():
-        for turn in range(options.max_new_tokens):
-            position = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -fed.shape[1] :]
-            made = model(
-                input_ids=fed, attention_mask=mask, position_ids=position, use_cache=True, logits_to_keep=1, **{word: cache}
-            )
-            cache = made[word]
-            logp = torch.log_softmax(made.logits[:, -1].float() / options.temperature, dim=-1).double()
-            edges = logp.exp().cumsum(dim=-1)
-            point = torch.from_numpy(draws[:, turn]).to(device)[:, None] * edges[:, -1:]
-            token = torch.searchsorted(edges, point, right=True).clamp(max=logp.shape[1] - 1)
-            said = logp.gather(1, token)[:, 0].cpu().numpy()
-            for i, number in enumerate(token[:, 0].tolist()):
-                if not done[i]:
-                    written[i].append(number)
-                    total[i] += said[i]
-                    done[i] = number == ends
-            if done.all():
-                break
-            fed = token
-            mask = torch.cat([mask, torch.ones_like(token)], dim=1)
-    texts = [policy.tokenizer.decode([t for t in ids if t != ends], skip_special_tokens=True) for ids in written]
-    return [
-        _choice(text, situation, float(logprob), tokens)
-        for text, situation, logprob, tokens in zip(texts, situations, total, written, strict=True)
-    ]
+    draws = np.stack([np.random.default_rng(_seed(row)).random(policy.options.max_new_tokens) for row in luck])
+    written: list[tuple[list[int], list[float]]] = []
+    with torch.inference_mode(), policy.reader.turn(prompts):
+        while len(written) < len(prompts):
+            part = slice(len(written), len(written) + policy.batch)
+            try:
+                written += _write(policy, prompts[part], draws[part])
+            except torch.OutOfMemoryError as error:
+                policy.halve(error)
+    return [_choice(policy, situation, *made) for situation, made in zip(situations, written, strict=True)]
+
+
+def _write(policy: LMPolicy, prompts: Sequence[tuple[int, ...]], draws: Floats) -> list[tuple[list[int], list[float]]]:
+    """(token ids, their log-probabilities) of one text after each prompt."""
+    import torch
+
+    from graft_core.live.reading import cache_word
+
+    ends, word = policy.tokenizer.eos_token_id, cache_word(policy.model)
+    written: list[tuple[list[int], list[float]]] = [([], []) for _ in prompts]
+    done = np.zeros(len(prompts), bool)
+    read = policy.reader.read(policy.model, prompts)
+    logits, cache, mask = read.logits, read.cache, read.mask
+    for turn in range(draws.shape[1]):
+        logp = torch.log_softmax(logits / policy.options.temperature, dim=-1).double()
+        edges = logp.exp().cumsum(dim=-1)
+        point = torch.from_numpy(draws[:, turn]).to(policy.device)[:, None] * edges[:, -1:]
+        token = torch.searchsorted(edges, point, right=True).clamp(max=logp.shape[1] - 1)
+        said = logp.gather(1, token)[:, 0].tolist()
+        for i, number in enumerate(token[:, 0].tolist()):
+            if not done[i]:
+                written[i][0].append(number)
+                written[i][1].append(said[i])
+                done[i] = number == ends
+        if done.all() or turn + 1 == draws.shape[1]:
+            break
+        mask = torch.cat([mask, torch.ones_like(token)], dim=1)
+        made = policy.model(
+            input_ids=token, attention_mask=mask, position_ids=mask.sum(dim=1, keepdim=True) - 1, use_cache=True,
+            logits_to_keep=1, **{word: cache},
+        )  # fmt: skip
+        logits, cache = made.logits[:, -1].float(), made[word]
+    return written
 
 
 def _seed(row: Any) -> list[int]:
@@ -90,6 +91,9 @@ def _seed(row: Any) -> list[int]:
     return [int(x * 2**53) for x in row]
 
 
-def _choice(text: str, situation: Situation, logprob: float, tokens: list[int]) -> Choice:
+def _choice(policy: LMPolicy, situation: Situation, tokens: list[int], logprobs: list[float]) -> Choice:
+    ends = policy.tokenizer.eos_token_id
+    text = policy.tokenizer.decode([t for t in tokens if t != ends], skip_special_tokens=True)
     meant = parse_action(text, situation.admissible)
-    return Choice(meant if meant is not None else text.strip(), text, -1, logprob, tuple(tokens), meant is not None)
+    action = meant if meant is not None else text.strip()
+    return Choice(action, text, -1, sum(logprobs), tuple(tokens), meant is not None, tuple(logprobs))

@@ -8,7 +8,6 @@ update; a prompt is read once, its keys and values serve all its actions.
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,14 +25,13 @@ from graft_core.live.policy import (
     UpdateOptions,
     UpdateReport,
     draw_actions,
-    surrogate_pull,
+    prefix_members,
 )
+from graft_core.live.reading import Ids, Read, Reader, cache_word
 
 ACTING: Final = ("score", "generate")
 MODEL, FIRST, SECOND = "model.", "adam1.", "adam2."
 KNOWN_SITUATIONS: Final = 50_000
-
-Ids = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,8 @@ class LMOptions:
 
     acting: `score` the admissible actions or `generate` freely. temperature: of the choice. max_new_tokens: when
     generating. batch: sequences per forward pass (halved when memory runs out). length_normalised: divide an action's
-    log-probability by its number of tokens before normalising over the actions.
+    log-probability by its number of tokens before normalising over the actions. remembers: keep what was read until the next
+    turn where prompts grow (see `reading`).
     """
 
     acting: str = "score"
@@ -50,6 +49,16 @@ class LMOptions:
     max_new_tokens: int = 16
     batch: int = 256
     length_normalised: bool = False
+    remembers: bool = True
+
+    def __post_init__(self) -> None:
+        if self.acting not in ACTING:
+            raise UsageError(f"acting: {self.acting!r} is not allowed, expected one of {', '.join(ACTING)}")
+        if not 0.0 < self.temperature < float("inf"):
+            raise UsageError(f"temperature: {self.temperature} is not allowed, expected a number above 0")
+        for name in ("batch", "max_new_tokens"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name.replace('_', '-')}: {getattr(self, name)} is not allowed, expected at least 1")
 
 
 class LMPolicy:
@@ -58,17 +67,16 @@ class LMPolicy:
     def __init__(
         self, model: Any, tokenizer: Any, device: str, options: LMOptions, words: Callable[[Situation], str], name: str
     ) -> None:
-        if options.acting not in ACTING:
-            raise UsageError(f"acting: {options.acting!r} is not allowed, expected one of {', '.join(ACTING)}")
         self.model, self.tokenizer, self.options, self.words = model, tokenizer, options, words
         self.device, self._name = device, name
         self.batch = options.batch
         self.pad = int(tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0)
         self.notes: list[str] = []
-        self.tokens = 0  # read so far, padding left out
+        self.reader = Reader(device, self.pad, options.remembers)
         self._optimizer: Any = None
         self._reference: Any = None
         self._seen: dict[Situation, Floats] = {}
+        self._factors: dict[tuple[Situation, int], tuple[float, ...]] = {}
         self._ids: dict[str, Ids] = {}
 
     @property
@@ -103,17 +111,17 @@ class LMPolicy:
         widest = max(len(s.admissible) for s in situations)
         parts, start = [], 0
         while start < len(situations):
-            part = self._part(situations, start)
+            part = self.part(situations, start)
             try:
                 parts.append(self._sums(part, widest, model or self.model))
             except torch.OutOfMemoryError as error:
-                self._halve(error)
+                self.halve(error)
                 continue
             start += len(part)
         found = torch.cat(parts) if len(parts) > 1 else parts[0]
         return torch.log_softmax(found / self.options.temperature, dim=1)
 
-    def _part(self, situations: Sequence[Situation], start: int) -> Sequence[Situation]:
+    def part(self, situations: Sequence[Situation], start: int) -> Sequence[Situation]:
         """As many situations from `start` on as have at most `batch` actions together, but at least one."""
         total, end = 0, start
         while end < len(situations) and (end == start or total + len(situations[end].admissible) <= self.batch):
@@ -121,7 +129,13 @@ class LMPolicy:
             end += 1
         return situations[start:end]
 
-    def _halve(self, error: Exception) -> None:
+    def halve(self, error: Exception) -> None:
+        """After memory ran out: remember nothing, then half as many sequences per pass; InputError where it was one."""
+        if self.reader.holds:
+            self.reader.remembers = False
+            self.reader.forget()
+            self.notes.append(f"{self.device} ran out of memory: every prompt is read whole from now on")
+            return
         if self.batch == 1:
             raise InputError(f"{self.name}: {self.device} has too little memory for one sequence: {error}") from error
         self.batch = max(1, self.batch // 2)
@@ -139,21 +153,17 @@ class LMPolicy:
                 rows.append(self.action_ids(action))
         index = torch.tensor(at, device=self.device)
         longest = max(map(len, rows))
-        prompts = [self.prompt_ids(s) for s in situations]
-        ids, mask, position = self._left_padded(prompts)
-        made = model(
-            input_ids=ids, attention_mask=mask, position_ids=position, use_cache=longest > 1, logits_to_keep=1
-        )
-        first = torch.log_softmax(made.logits[:, -1].float(), dim=-1)
+        read = self.reader.read(model, [self.prompt_ids(s) for s in situations], longest > 1)
+        first = torch.log_softmax(read.logits, dim=-1)
         found = first[index, torch.tensor([row[0] for row in rows], device=self.device)]
         if longest > 1:
-            found = found + self._later_tokens(rows, index, mask, made, model)
+            found = found + self._later_tokens(rows, index, read, model)
         if self.options.length_normalised:
             found = found / torch.tensor([len(row) for row in rows], device=self.device)
         out = torch.full((len(situations), widest), -torch.inf, device=self.device, dtype=torch.float32)
         return out.index_put((index, torch.tensor(column, device=self.device)), found)
 
-    def _later_tokens(self, rows: Sequence[Ids], index: Any, mask: Any, made: Any, model: Any) -> Any:
+    def _later_tokens(self, rows: Sequence[Ids], index: Any, read: Read, model: Any) -> Any:
         """[rows], log-probabilities of each action's tokens after its first, with the prompts' keys and values reused."""
         import torch
 
@@ -164,62 +174,17 @@ class LMPolicy:
             n = len(row) - 1
             fed[k, :n], target[k, :n], real[k, :n] = row[:-1], row[1:], 1
         tokens, wanted, counted = (torch.from_numpy(x).to(self.device) for x in (fed, target, real))
-        word = cache_word(model)
-        cache = made[word]
+        cache, mask = read.cache, read.mask
         cache.batch_select_indices(index)
-        self.tokens += int(real.sum())
+        self.reader.tokens += int(real.sum())
         before = mask.sum(dim=1)[index]
         position = before[:, None] + torch.arange(longest, device=self.device)[None]
         after = model(
             input_ids=tokens, attention_mask=torch.cat([mask[index], counted], dim=1), position_ids=position,
-            use_cache=True, **{word: cache},
+            use_cache=True, **{cache_word(model): cache},
         )  # fmt: skip
         logp = torch.log_softmax(after.logits.float(), dim=-1).gather(2, wanted[:, :, None])[:, :, 0]
         return (logp * counted).sum(dim=1)
-
-    def _left_padded(self, rows: Sequence[Ids]) -> tuple[Any, Any, Any]:
-        """Token ids, attention mask and positions of rows that end together, [n, longest] each."""
-        import torch
-
-        longest = max(map(len, rows))
-        ids = np.full((len(rows), longest), self.pad, np.int64)
-        mask = np.zeros((len(rows), longest), np.int64)
-        for i, row in enumerate(rows):
-            ids[i, longest - len(row) :] = row
-            mask[i, longest - len(row) :] = 1
-        self.tokens += int(mask.sum())
-        position = np.clip(np.cumsum(mask, axis=1) - 1, 0, None)
-        put = [torch.from_numpy(x).to(self.device) for x in (ids, mask, position)]
-        return put[0], put[1], put[2]
-
-    def _text_logprobs(self, rows: Sequence[tuple[Ids, Ids]]) -> Any:
-        """Log-probability of each freely written text after its prompt, the sum over its tokens. Tensor [rows]."""
-        import torch
-
-        parts, start = [], 0
-        while start < len(rows):
-            part = rows[start : start + self.batch]
-            try:
-                parts.append(self._texts(part))
-            except torch.OutOfMemoryError as error:
-                self._halve(error)
-                continue
-            start += len(part)
-        return torch.cat(parts)
-
-    def _texts(self, rows: Sequence[tuple[Ids, Ids]]) -> Any:
-        import torch
-
-        most = max(len(text) for _, text in rows)
-        ids, mask, position = self._left_padded([(*prompt, *text) for prompt, text in rows])
-        made = self.model(
-            input_ids=ids, attention_mask=mask, position_ids=position, use_cache=False, logits_to_keep=most + 1
-        )
-        logp = torch.log_softmax(made.logits[:, -most - 1 : -1].float() / self.options.temperature, dim=-1)
-        real = torch.zeros((len(rows), most), device=self.device)
-        for i, (_, text) in enumerate(rows):
-            real[i, most - len(text) :] = 1.0
-        return (logp.gather(2, ids[:, -most:, None])[:, :, 0] * real).sum(dim=1)
 
     # -- acting ----------------------------------------------------------------------------------------------
 
@@ -230,10 +195,21 @@ class LMPolicy:
             return write_freely(self, situations, luck)
         scores = self._scores(situations)
         chosen = draw_actions(scores, luck[:, 0])
-        return [
-            Choice(s.admissible[c], s.admissible[c], c, float(row[c]), self.action_ids(s.admissible[c]), True)
-            for s, c, row in zip(situations, chosen, scores, strict=True)
-        ]
+        return [self._scored(s, c, row) for s, c, row in zip(situations, chosen, scores, strict=True)]
+
+    def _scored(self, situation: Situation, chosen: int, scores: Floats) -> Choice:
+        action, each = situation.admissible[chosen], self._token_logprobs(situation, chosen, scores)
+        return Choice(action, action, chosen, float(scores[chosen]), self.action_ids(action), True, each)
+
+    def _token_logprobs(self, situation: Situation, chosen: int, scores: Floats) -> tuple[float, ...]:
+        """The chosen action's log-probability as a sum over its tokens (see `prefix_members`); none for a single token."""
+        if len(self.action_ids(situation.admissible[chosen])) < 2:
+            return ()
+        if (situation, chosen) not in self._factors:
+            members = prefix_members([self.action_ids(a) for a in situation.admissible], chosen)
+            mass = np.logaddexp.reduce(np.where(members, scores, -np.inf), axis=1)
+            self._factors[situation, chosen] = tuple(np.diff(mass).tolist())
+        return self._factors[situation, chosen]
 
     def _scores(self, situations: Sequence[Situation]) -> list[Floats]:
         """Log-probabilities per situation; what was met since the last update is remembered."""
@@ -242,9 +218,9 @@ class LMPolicy:
         new = [s for s in dict.fromkeys(situations) if s not in self._seen]
         if new:
             if len(self._seen) > KNOWN_SITUATIONS:
-                self._seen.clear()
+                self.changed()
                 new = list(dict.fromkeys(situations))
-            with torch.inference_mode():
+            with torch.inference_mode(), self.reader.turn([self.prompt_ids(s) for s in new]):
                 made = self.action_logits(new).double().cpu().numpy()
             for situation, row in zip(new, made, strict=True):
                 self._seen[situation] = row[: len(situation.admissible)]
@@ -253,45 +229,19 @@ class LMPolicy:
     # -- learning --------------------------------------------------------------------------------------------
 
     def improve(self, lesson: Lesson, options: UpdateOptions) -> UpdateReport:
-        """`epochs` steps of AdamW on the clipped loss over all the steps; equal situations are computed once."""
-        import torch
+        """One update, see `lm_update`."""
+        from graft_core.live.lm_update import improve
 
-        distinct: dict[Situation, int] = {}
-        at = [distinct.setdefault(s, len(distinct)) for s in lesson.situations]
-        where = torch.tensor(at, device=self.device)
-        chosen = torch.tensor([c.chosen for c in lesson.choices], device=self.device)
-        given = (lesson.old_logprob, lesson.advantage, lesson.weight)
-        old, advantage, weight = (torch.tensor(x, device=self.device, dtype=torch.float64) for x in given)
-        free = bool((chosen < 0).any())
-        if free and options.kl:
-            raise UsageError("kl: not available while the model writes freely; expected 0")
-        optimizer = self._adam(options)
-        reference = self._start_logits(list(distinct)) if options.kl else None
-        first: tuple[float, float] | None = None
-        for _ in range(max(1, options.epochs)):
-            if free:
-                rows = [(self.prompt_ids(s), c.tokens) for s, c in zip(lesson.situations, lesson.choices, strict=True)]
-                logp, kl = self._text_logprobs(rows).double(), torch.zeros((), dtype=torch.float64, device=self.device)
-            else:
-                table = self.action_logits(list(distinct))
-                logp = table[where, chosen].double()
-                kl = _divergence(table, reference, where, weight)
-            loss, ratio = clipped_loss(logp, old, advantage, weight, options.clip)
-            loss = loss + options.kl * kl
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            most = options.max_grad_norm if options.max_grad_norm > 0 else float("inf")
-            norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), most)
-            if not torch.isfinite(norm):
-                raise InputError(f"{self.name}: the gradient is not finite; a smaller step size may help")
-            optimizer.step()
-            first = first or (float(loss.detach()), float(kl.detach()))
+        return improve(self, lesson, options)
+
+    def changed(self) -> None:
+        """Forget what was computed with other weights."""
         self._seen.clear()
-        pull, silenced = surrogate_pull(lesson.advantage, lesson.weight, ratio.detach().cpu().numpy(), options.clip)
-        assert first is not None
-        return UpdateReport(first[0], first[1], float(silenced.mean()), float(norm), pull)
+        self._factors.clear()
+        self.reader.forget()
 
-    def _start_logits(self, situations: list[Situation]) -> Any:
+    def start_logits(self, situations: Sequence[Situation]) -> Any:
+        """`action_logits` of the policy at the start, without a gradient."""
         import torch
 
         if self._reference is None:
@@ -303,7 +253,8 @@ class LMPolicy:
         """Remember the present weights as what KL is measured from."""
         self._reference = copy.deepcopy(self.model).requires_grad_(False)
 
-    def _adam(self, options: UpdateOptions) -> Any:
+    def adam(self, options: UpdateOptions) -> Any:
+        """The optimiser, with these options from now on."""
         import torch
 
         if self._optimizer is None:
@@ -340,9 +291,9 @@ class LMPolicy:
         with torch.no_grad():
             for name, parameter in parameters.items():
                 parameter.copy_(torch.from_numpy(np.array(arrays[MODEL + name])))
-        self._seen.clear()
+        self.changed()
         if words.get("steps"):
-            optimizer = self._adam(UpdateOptions())
+            optimizer = self.adam(UpdateOptions())
             for name, step in words["steps"].items():
                 parameter = parameters[name]
                 optimizer.state[parameter] = {
@@ -350,32 +301,3 @@ class LMPolicy:
                     "exp_avg": torch.from_numpy(np.array(arrays[FIRST + name])).to(parameter),
                     "exp_avg_sq": torch.from_numpy(np.array(arrays[SECOND + name])).to(parameter),
                 }
-
-
-def cache_word(model: Any) -> str:
-    """What the model's forward pass calls the keys and values of what was read (renamed in transformers 5.24)."""
-    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
-
-
-def clipped_loss(logp: Any, old: Any, advantage: Any, weight: Any, clip: float) -> tuple[Any, Any]:
-    """(loss, ratio [N]): minus the weighted clipped objective with one ratio per step (Schulman et al. 2017, Eq. 7)."""
-    import torch
-
-    ratio = torch.exp(logp - old)
-    gain = ratio * advantage
-    if clip > 0:
-        gain = torch.minimum(gain, torch.clamp(ratio, 1 - clip, 1 + clip) * advantage)
-    return -(weight * gain).sum(), ratio
-
-
-def _divergence(table: Any, reference: Any, where: Any, weight: Any) -> Any:
-    """Weighted mean over the steps of KL(policy || start) over the admissible actions; 0 without a reference."""
-    import torch
-
-    if reference is None:
-        return torch.zeros((), dtype=torch.float64, device=table.device)
-    real = torch.isfinite(table)
-    here = torch.where(real, table, 0.0)
-    gap = here - torch.where(real, reference, 0.0)
-    each = (torch.where(real, torch.exp(here), 0.0) * gap).sum(dim=1).double()
-    return (weight * each[where]).sum()

@@ -109,12 +109,16 @@ def load_policy(
     """
     torch = torch_needed()
     from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     where = choose_device(device)
     local = Path(path).is_dir()
     looks_local = path.startswith((".", "/", "~")) or os.sep in path.strip("/").replace("/", "", 1)
     if not local and looks_local:
         raise InputError(f"{path}: no such folder; expected a folder with a model, or a Hugging Face id")
+    if local and not (Path(path) / "config.json").is_file():
+        raise InputError(f"{path}: holds no model; expected a folder with config.json, weights and a tokenizer")
     kind = {"auto": torch.bfloat16 if where.startswith("cuda") else torch.float32}.get(dtype) or getattr(torch, dtype, None)
     if not isinstance(kind, torch.dtype):
         raise UsageError(f"dtype: {dtype!r} is not allowed, expected auto, float32, bfloat16 or float16")
@@ -151,7 +155,9 @@ def _tokenizer(path: str, local: bool) -> Any:
 
     file = Path(path) / CARD
     if not file.is_file():
-        return AutoTokenizer.from_pretrained(path, trust_remote_code=False, local_files_only=local)
+        found = AutoTokenizer.from_pretrained(path, trust_remote_code=False, local_files_only=local)
+        _same_as_its_file(found, Path(path) / TOKENIZER)
+        return found
     try:
         card = orjson.loads(file.read_bytes())
         special, probe, expected = card["special"], card["probe"], card["probe_ids"]
@@ -162,6 +168,21 @@ def _tokenizer(path: str, local: bool) -> Any:
     if got != expected:
         raise InputError(f"{file}: the tokenizer makes {got} of {probe!r}, expected {expected}; it is not this model's own")
     return made
+
+
+def _same_as_its_file(tokenizer: Any, file: Path) -> None:
+    """InputError where AutoTokenizer rebuilt another tokenizer than the one beside the model, as it does for some kinds."""
+    if not file.is_file():
+        return
+    from tokenizers import Tokenizer
+
+    expected = Tokenizer.from_file(str(file)).encode(INSTRUCTION, add_special_tokens=False).ids
+    got = tokenizer(INSTRUCTION, add_special_tokens=False)["input_ids"]
+    if got != expected:
+        raise InputError(
+            f"{file}: AutoTokenizer makes {len(got)} tokens of a sentence, the file itself {len(expected)}: it was swapped for "
+            "the usual tokenizer of this kind of model; expected a tokenizer_config.json that names the file's own class"
+        )
 
 
 def chat_words(tokenizer: Any) -> Any:

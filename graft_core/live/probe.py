@@ -7,13 +7,13 @@ with that of the policy's own choice: Q(s, a) - V(s), both as mean discounted ou
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from graft_core.errors import InputError, UsageError
+from graft_core.errors import UsageError
 from graft_core.live.games import Game, state_text
 from graft_core.live.policy import Floats, Policy, Situation
 from graft_core.live.restore import Place, Restorer, fresh_seeds, ready
@@ -150,11 +150,12 @@ def arm_of(action: str | None, success: Floats, value: Floats) -> Arm:
 
 def check_step(
     game: Game, restorer: Restorer, position: int, credit: float, policy: Policy, tries: int = TRIES, turns: int | None = None,
-    seed: int = 0, gamma: float = 0.99, history: int = 0, rivals: bool = True,
+    seed: int = 0, gamma: float = 0.99, history: int = 0, rivals: bool = True, tell: Callable[[int, int], None] | None = None,
 ) -> Check:
     """Check the credit of the step at a path position.
 
-    turns: the rollout's limit, against which the steps before count; by default that of the file's rollouts.
+    turns: the rollout's limit, against which the steps before count; by default that of the file's rollouts. tell: is told
+    after each action how many were played on, and of how many.
     """
     batch = restorer.batch
     place = restorer.place(position)
@@ -167,6 +168,8 @@ def check_step(
     for number, action in enumerate([None, taken, *others]):
         own = (seed, position, number)
         arms[action] = continuations(game, place, action, policy, tries, left, own, gamma, history)
+        if tell is not None:
+            tell(number + 1, 2 + len(others))
     middle, low, high = difference(arms[taken][1], arms[None][1])
     return Check(
         batch.group_ids[int(batch.group[row])], batch.rollout_ids[row], int(batch.step_index[position]), taken, credit,
@@ -192,21 +195,3 @@ def find_step(batch: RolloutBatch, name: str) -> int:
                 if at.size:
                     return int(batch.offsets[row] + at[0])
     raise UsageError(f"step {name!r}: not in this batch; expected GROUP/ROLLOUT/STEP such as 'cool apple/r5/4'")
-
-
-def summary_by(checks: Sequence[Check], words: Sequence[str]) -> list[dict[str, Any]]:
-    """Per word (such as the stated certainty): checks, how many were confirmed, contradicted, and Wilson's interval."""
-    if len(checks) != len(words):
-        raise InputError(f"{len(checks)} checks but {len(words)} words")
-    rows = []
-    for word in dict.fromkeys(words):
-        verdicts = [check.verdict for check, own in zip(checks, words, strict=True) if own == word]
-        good = verdicts.count(CONFIRMED)
-        low, high = wilson(good, len(verdicts))
-        rows.append(
-            {
-                "certainty": word, "checks": len(verdicts), "confirmed": good, "share": good / len(verdicts), "low": low,
-                "high": high, "contradicted": verdicts.count(CONTRADICTED),
-            }
-        )  # fmt: skip
-    return rows

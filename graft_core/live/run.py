@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ import numpy as np
 from graft_core import __version__
 from graft_core.errors import InputError, UsageError
 from graft_core.live import keep
+from graft_core.live import step_sizes as steps
 from graft_core.live.games import Game, make_game
 from graft_core.live.policy import Policy, UpdateOptions
 from graft_core.live.process import status
@@ -22,9 +24,11 @@ from graft_core.live.sampler import Plan, Sampled, sample
 from graft_core.live.start import PolicyOptions, make_policy
 from graft_core.live.table import result_rows
 from graft_core.live.trainer import Learned, TrainOptions, histogram, learn
+from graft_core.live.weights import LOSSES, SCALES
 from graft_core.runs.recorder import Recorder, record
 
 RECORDS: Final = ("first", "all", "none")
+OUTCOMES: Final = ("success", "return")
 MAY_GROW: Final = ("updates", "seeds", "estimators", "record", "evaluate")
 PAUSE_SECONDS: Final = 0.2
 
@@ -35,7 +39,8 @@ class LiveSettings:
 
     estimators: name -> options of `estimate` (gamma, lam, weighting, ...). rules: how the graph tells moments apart; the
     policy sees everything whatever they hide. record: rollouts of the first seed of each estimator, of all, or none.
-    evaluate: fresh rollouts per seed after the last update.
+    evaluate: fresh rollouts per seed after the last update. step_sizes: where there are any, each estimator is first tried
+    with each of them on other seeds, and runs with its best (see `step_sizes`).
     """
 
     env: str
@@ -54,6 +59,7 @@ class LiveSettings:
     update: UpdateOptions = field(default_factory=UpdateOptions)
     record: str = "first"
     evaluate: int = 64
+    step_sizes: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("group_size", "groups", "updates", "turns"):
@@ -61,8 +67,16 @@ class LiveSettings:
                 raise UsageError(f"{name.replace('_', '-')}: {getattr(self, name)} is not allowed, expected at least 1")
         if not self.seeds or not self.estimators:
             raise UsageError("expected at least one seed and one estimator")
-        if self.record not in RECORDS:
-            raise UsageError(f"record: {self.record!r} is not allowed, expected one of {', '.join(RECORDS)}")
+        for name, allowed in (("record", RECORDS), ("outcome", OUTCOMES), ("loss", LOSSES), ("scale", SCALES)):
+            if getattr(self, name) not in allowed:
+                raise UsageError(f"{name}: {getattr(self, name)!r} is not allowed, expected one of {', '.join(allowed)}")
+        if self.evaluate < 0 or self.history < 0:
+            raise UsageError(f"evaluate {self.evaluate}, history {self.history}: expected 0 or more of each")
+        if self.step_sizes:
+            object.__setattr__(self, "step_sizes", steps.check_sizes(self.step_sizes))
+            if max(self.seeds) >= steps.FIRST_SEED:
+                what = f"seeds: {max(self.seeds)} is kept for trying step sizes"
+                raise UsageError(f"{what}, expected less than {steps.FIRST_SEED}")
 
     def train(self, estimator: str) -> TrainOptions:
         return TrainOptions(estimator, self.rules, self.estimators[estimator], self.scale, self.loss, self.update)
@@ -84,6 +98,7 @@ class Progress:
     total: int
     seconds_left: float | None
     notes: tuple[str, ...] = ()  # what the policy has to say since the update before
+    trying: float | None = None  # the step size that is being tried, where best ones are looked for
 
 
 class Stopped(Exception):
@@ -103,18 +118,25 @@ def run_live(
 ) -> list[dict[str, Any]]:
     """Run all of it, or go on where the same run stopped; returns the table's rows, one per estimator.
 
-    Seeds are the outer loop, so that every estimator has the same number of seeds at any time. Raises `Stopped` when asked
-    to, UsageError where the directory holds a run with other settings, InputError where the environment or model fails.
+    Step sizes are tried first, where there are several. Seeds are the outer loop, so that every estimator has the same number
+    of seeds at any time. Raises `Stopped` when asked to, UsageError where the directory holds a run with other settings,
+    InputError where the environment or model fails.
     """
     run = Path(path)
     game = make_game(settings.env)
     _claim(run, settings)
     clock = _Clock(run, settings, tell)
     clock.say("running")
+    asked = wants_stop or (lambda: False)
     try:
+        for size in settings.step_sizes:
+            one, folder = steps.trial(settings, size), steps.trial_folder(run, size)
+            for seed, name in product(one.seeds, one.estimators):
+                _run_job(folder, one, game, name, seed, clock, asked, size)
+        with_its_own = {name: steps.chosen(run, settings, name) for name in settings.estimators}
         for seed in settings.seeds:
             for name in settings.estimators:
-                _run_job(run, settings, game, name, seed, clock, wants_stop or (lambda: False))
+                _run_job(run, with_its_own[name], game, name, seed, clock, asked)
                 rows = result_rows(run, settings)
                 keep.write_json(run / keep.RESULT, {"rows": rows, "settings": asdict(settings), "version": __version__})
     except Stopped:
@@ -140,8 +162,12 @@ def _claim(run: Path, settings: LiveSettings) -> None:
     if found is None and any(run.iterdir()):
         raise UsageError(f"{run}: is not empty and holds no live run; choose another path")
     if found is not None:
-        theirs, ours = found.get("settings", {}), _plain(mine)
-        odd = [name for name in ours if name not in MAY_GROW and ours[name] != theirs.get(name)]
+        theirs, ours = _plain(asdict(load_settings(run))), _plain(mine)
+        for words in (theirs, ours):
+            words |= {k: v for name in ("policy", "update") for k, v in words.pop(name).items()}
+            words["policy"] = words.pop("name")
+        fixed = ("updates", "evaluate") if settings.step_sizes else ()  # with others the best step sizes may be others
+        odd = [n for n in ours if (n in fixed or n not in MAY_GROW) and ours[n] != theirs.get(n)]
         if odd:
             what = ", ".join(f"{name} was {theirs.get(name)!r}, is {ours[name]!r}" for name in odd)
             raise UsageError(f"{run}: holds a run with other settings ({what}); choose another path")
@@ -158,7 +184,7 @@ def load_settings(path: str | os.PathLike[str]) -> LiveSettings:
     try:
         words = dict(found["settings"])
         words["policy"], words["update"] = PolicyOptions(**words["policy"]), UpdateOptions(**words["update"])
-        words["rules"], words["seeds"] = tuple(words["rules"]), tuple(words["seeds"])
+        words |= {name: tuple(words.get(name, ())) for name in ("rules", "seeds", "step_sizes")}
         return LiveSettings(**words)
     except (KeyError, TypeError) as error:
         raise InputError(f"{file}: is damaged or of another version ({error})") from error
@@ -177,16 +203,18 @@ class _Clock:
 
     def __init__(self, run: Path, settings: LiveSettings, tell: Tell | None) -> None:
         self.run, self.tell = run, tell
-        self.total = len(settings.seeds) * len(settings.estimators) * settings.updates
+        runs = len(settings.seeds) + len(settings.step_sizes) * steps.SEEDS
+        self.total = runs * len(settings.estimators) * settings.updates
         self.done, self.worked, self.spent = 0, 0, 0.0
         self.last: Progress | None = None
 
     def step(
-        self, estimator: str, seed: int, update: int, updates: int, success: float, seconds: float, notes: tuple[str, ...]
-    ) -> None:
+        self, estimator: str, seed: int, update: int, updates: int, success: float, seconds: float, notes: tuple[str, ...],
+        trying: float | None,
+    ) -> None:  # fmt: skip
         self.done, self.worked, self.spent = self.done + 1, self.worked + 1, self.spent + seconds
         left = self.spent / self.worked * (self.total - self.done)
-        self.last = Progress(estimator, seed, update, updates, success, self.done, self.total, left, notes)
+        self.last = Progress(estimator, seed, update, updates, success, self.done, self.total, left, notes, trying)
         self.say("running")
         if self.tell is not None:
             self.tell(self.last)
@@ -202,8 +230,9 @@ class _Clock:
 
 
 def _run_job(
-    run: Path, settings: LiveSettings, game: Game, name: str, seed: int, clock: _Clock, wants_stop: Callable[[], bool]
-) -> None:
+    run: Path, settings: LiveSettings, game: Game, name: str, seed: int, clock: _Clock, wants_stop: Callable[[], bool],
+    trying: float | None = None,
+) -> None:  # fmt: skip
     folder = job_folder(run, name, seed)
     folder.mkdir(parents=True, exist_ok=True)
     kept = keep.load_checkpoint(folder)
@@ -217,7 +246,7 @@ def _run_job(
         policy.restore(kept.arrays, kept.words)
     with _recorder(folder, settings, name, seed) as recorder:
         for update in range(done + 1, settings.updates + 1):
-            _wait_or_stop(run, clock, wants_stop)
+            _wait_or_stop(clock.run, clock, wants_stop)
             start = time.perf_counter()
             sampled = sample(game, policy, settings.plan(seed, update), recorder)
             middle = time.perf_counter()
@@ -227,7 +256,7 @@ def _run_job(
             arrays, words = policy.state()
             keep.save_checkpoint(folder, update, arrays, words)
             seconds = time.perf_counter() - start
-            clock.step(name, seed, update, settings.updates, sampled.success, seconds, _new_notes(policy))
+            clock.step(name, seed, update, settings.updates, sampled.success, seconds, _new_notes(policy), trying)
     _evaluate(folder, settings, game, policy, seed)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from graft_core.environments import Environment
-from graft_core.errors import InputError
+from graft_core.errors import InputError, UsageError
 from graft_core.live.games import Game, can_restore, state_text
 from graft_core.live.policy import Choice, Policy, Situation
 from graft_core.rollouts import ROLLOUT_SCHEMA, STEP_SCHEMA, TEXT_SCHEMA, RolloutBatch, table_from_columns
@@ -118,7 +118,7 @@ def _begin(game: Game, plan: Plan) -> list[Live]:
                 if can_restore(one):
                     own = int(np.random.default_rng([*plan.seed, 2, number]).integers(2**31))
                     observation = one.restore(one.save(), seed=own)
-            except InputError:
+            except (InputError, UsageError):
                 raise
             except Exception as error:
                 raise EnvironmentFailed(f"{game.name}: the environment raised on reset: {_said(error)}") from error

@@ -80,6 +80,7 @@ def _untrained(game: Game, options: PolicyOptions, acting: Any, seed: int) -> Po
     from graft_core.live.lm import LMPolicy
     from graft_core.live.models import choose_device, plain_words, tiny_model, word_tokenizer
 
+    device = choose_device(options.device)
     texts: list[str] = [">", *game.goals.values()]
     for task in game.tasks:
         one = game.make(task)
@@ -88,6 +89,7 @@ def _untrained(game: Game, options: PolicyOptions, acting: Any, seed: int) -> Po
         table = compile_world(one.world)
         texts += [*table.observations, *dict.fromkeys(table.pair_action)]
     tokenizer = word_tokenizer(texts)
-    device = choose_device(options.device)
     model = tiny_model(tokenizer, seed).to(device).eval()
-    return LMPolicy(model, tokenizer, device, acting, plain_words, "tiny")
+    policy = LMPolicy(model, tokenizer, device, acting, plain_words, "tiny")
+    policy.notes.append(f"tiny: {sum(p.numel() for p in model.parameters()) / 1e6:.1f} million random weights on {device}")
+    return policy

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graft_core.errors import InputError
-from graft_core.live.policy import Arrays, Choice, Floats, Ints, Lesson, Situation, UpdateOptions, UpdateReport, surrogate_pull
+from graft_core.errors import InputError, UsageError
+from graft_core.live.policy import Arrays, Choice, Floats, Ints, Lesson, Situation, UpdateOptions, UpdateReport, step_pull
 
 NO_ACTION = -np.inf
 
@@ -23,6 +23,8 @@ class TabularPolicy:
     device = "cpu"
 
     def __init__(self, seed: int = 0, spread: float = 0.0) -> None:
+        if not 0.0 <= spread < float("inf"):
+            raise UsageError(f"spread: {spread} is not allowed, expected 0 or more")
         self.seed, self.spread = seed, spread
         self.actions: list[tuple[str, ...]] = []
         self.rows: dict[str, int] = {}
@@ -86,15 +88,18 @@ class TabularPolicy:
     # -- learning --------------------------------------------------------------------------------------------
 
     def improve(self, lesson: Lesson, options: UpdateOptions) -> UpdateReport:
-        """Gradient ascent on the clipped objective minus `kl` times KL(policy || start); plain, no momentum."""
+        """Gradient ascent on the clipped objective minus `kl` times KL(policy || start); plain, no momentum.
+
+        An action counts as one token, so a ratio per step and one per token are the same.
+        """
         rows = np.array([self.row(s) for s in lesson.situations], np.int64)
         chosen = np.array([c.chosen for c in lesson.choices], np.int64)
         at, old = np.arange(rows.size), lesson.old_logprob
         report: UpdateReport | None = None
-        for _ in range(max(1, options.epochs)):
+        for _ in range(options.epochs):
             logp = self._logprobs(rows, self.logits)
             ratio = np.exp(logp[at, chosen] - old)
-            pull, silenced = surrogate_pull(lesson.advantage, lesson.weight, ratio, options.clip)
+            pull, clipped = step_pull(lesson.advantage, lesson.weight, ratio, options.clip)
             share = np.exp(logp)
             per_step = -pull[:, None] * share
             per_step[at, chosen] += pull
@@ -110,7 +115,7 @@ class TabularPolicy:
             norm = float(np.sqrt((gradient**2).sum()))
             self.logits = self.logits + options.step_size * gradient
             first = report or UpdateReport(loss, kl, 0.0, norm, pull)
-            report = UpdateReport(first.loss, first.kl, float(silenced.mean()), norm, pull)
+            report = UpdateReport(first.loss, first.kl, clipped, norm, pull)
         assert report is not None
         return report
 

@@ -44,7 +44,8 @@ def learn(policy: Policy, sampled: Sampled, options: TrainOptions) -> Learned:
     """Credit the sampled steps and update the policy once.
 
     Loss = -sum_t w_t min(r_t A_t, clip(r_t) A_t) [+ kl KL(policy || start)]: w_t from `loss_weights`, A_t the scaled credit,
-    r_t the ratio of the whole step's probability to that at sampling (GRAFT's GRPO-C objective, arXiv 2609.28963).
+    r_t the step's probability over that at sampling, the geometric mean over its tokens (GRAFT's GRPO-C objective, arXiv
+    2609.28963); with the ratio per token the inner sum also runs over a step's n tokens, each with weight w_t / n.
     """
     batch = sampled.batch
     credit = step_credit(batch, options)

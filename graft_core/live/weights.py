@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 
 from graft_core.errors import UsageError
-from graft_core.live.policy import Floats, Ints, surrogate_pull
+from graft_core.live.policy import RATIOS, Floats, Ints, step_pull
 from graft_core.rollouts import RolloutBatch
 
 LOSSES: Final = {
@@ -110,24 +110,40 @@ def update_shares(
     scale: str = "rms",
     clip: float = 0.0,
     new_logprob: Floats | None = None,
+    ratio: str = "sequence",
+    old_logprob: Floats | None = None,
 ) -> Shares:
     """How a policy-gradient update would share itself out among the batch's steps.
 
-    credit: float64[n_steps] in batch order. loss: see `LOSSES`. The clip acts where `new_logprob` [n_steps] gives the
-    log-probabilities after some updates and the batch has the `logprob` of the sampling policy. Steps of undefined credit
-    weigh nothing, but count in the loss's mean, as in the trainer.
+    credit: float64[n_steps] in batch order. loss: see `LOSSES`. Steps of undefined credit weigh nothing, but count in the
+    loss's mean, as in the trainer. The clip acts where the log-probabilities after some updates are given:
+        ratio `sequence`: new_logprob [n_steps], of whole steps; old_logprob by default the batch's column `logprob`
+        ratio `token`: new_logprob and old_logprob [n_steps, most tokens], NaN beyond a step's last token
+    Unknown old log-probabilities leave the ratio 1. Without new_logprob all ratios are 1, and both kinds are the same.
     """
     if credit.shape != (batch.n_steps,):
         raise UsageError(f"credit: expected {batch.n_steps} numbers, one per step; got shape {credit.shape}")
-    weight = loss_weights(token_counts(batch), batch.step_rollout_rows, loss)
-    ratio = np.ones(batch.n_steps)
+    if ratio not in RATIOS:
+        raise UsageError(f"ratio: {ratio!r} is not allowed, expected one of {', '.join(RATIOS)}")
+    tokens = token_counts(batch)
+    weight = loss_weights(tokens, batch.step_rollout_rows, loss)
+    found = np.ones(batch.n_steps)
     if new_logprob is not None:
-        old = batch.to_rows(batch.step_column("logprob"))
-        ratio = np.where(np.isfinite(old), np.exp(new_logprob - old), 1.0)
-    pull, _ = surrogate_pull(scaled_credit(credit, scale), weight, ratio, clip)
+        found = _ratios(batch, new_logprob, old_logprob, ratio, tokens)
+    pull, _ = step_pull(scaled_credit(credit, scale), weight, found, clip)
     total = np.abs(pull).sum()
     texts = [batch.text(i) for i in batch.to_rows(batch.action).tolist()]
     return Shares(
         pull, np.abs(pull) / total if total > 0 else np.zeros_like(pull), batch.step_rollout_rows,
         tuple(text.split(" ", 1)[0] or "(nothing)" for text in texts), batch,
     )  # fmt: skip
+
+
+def _ratios(batch: RolloutBatch, new: Floats, old: Floats | None, ratio: str, tokens: Ints) -> Floats:
+    """New over old probability, per step or per token."""
+    if ratio == "token":
+        if old is None or new.ndim != 2 or new.shape != old.shape or len(new) != batch.n_steps:
+            raise UsageError("ratio 'token': expected new_logprob and old_logprob of shape [n_steps, most tokens]")
+        return np.where(np.isfinite(new), np.exp(np.where(np.isfinite(old), new - old, 0.0)), np.nan)
+    before = batch.to_rows(batch.step_column("logprob")) if old is None else old
+    return np.where(np.isfinite(before), np.exp((new - before) / tokens), 1.0)

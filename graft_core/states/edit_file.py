@@ -29,6 +29,8 @@ from graft_core.states.base import final_positions, step_positions
 from graft_core.states.compose import compose, parse
 
 VERSION = 1
+ELSEWHERE = ("edits", "custom")
+"""Rules that go beyond the batch; an edits file, which may come from anybody, cannot name them."""
 
 
 @dataclass(frozen=True)
@@ -157,15 +159,19 @@ def _check(edits: Edits, where: str) -> None:
             raise UsageError(f"{here}: expected either merge with two or more nodes, or split with one node")
         if edit.split and bool(edit.by) == bool(edit.steps):
             raise UsageError(f"{here}: expected either by (a key rule) or steps")
-        if edit.by:
-            rule, parameter = parse([edit.by])[0]
-            if rule.stage_with(parameter) == "text" or rule.name == "edits":
-                raise UsageError(f"{here}: {edit.by!r} cannot split a node, expected a key rule such as actions:1")
+        # by name, before it is looked at: such a rule would read another file, or this one again, or import code
+        if edit.by and (edit.by.partition(":")[0].strip() in ELSEWHERE or not _is_key_rule(edit.by)):
+            raise UsageError(f"{here}: {edit.by!r} cannot split a node, expected a key rule such as actions:1")
         for node in edit.merge or (edit.split,):
             read_hash(node, here)
             if any(node == n and (edit.group == g or None in (edit.group, g)) for n, g in seen):
                 raise UsageError(f"{here}: node {node} is named by an earlier edit already; put both into one")
             seen.append((node, edit.group))
+
+
+def _is_key_rule(spec: str) -> bool:
+    rule, parameter = parse([spec])[0]
+    return rule.stage_with(parameter) == "key"
 
 
 def hash_of(word: str) -> np.uint64:

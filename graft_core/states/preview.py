@@ -11,7 +11,8 @@ import numpy as np
 
 from graft_core.rollouts import BoolArray, IntArray, RolloutBatch
 from graft_core.states.base import factorise, pair_codes, step_positions
-from graft_core.states.compose import compose
+from graft_core.states.compose import compose, parse
+from graft_core.states.masked import MASKS
 
 WORDS = 600  # longer texts are compared by their first words
 _PIECES = re.compile(r"\s+|\w+|[^\w\s]")
@@ -37,6 +38,22 @@ def preview(batch: RolloutBatch, specs: Sequence[str], last: int = 1, limit: int
         "steps": int(several[new].sum()),
         "merges": text_merges(batch, new, several, limit, texts),
     }
+
+
+def mask_previews(batch: RolloutBatch, specs: Sequence[str], texts: int = 4) -> dict[str, dict[str, Any]]:
+    """What each ready mask would merge (see `preview`) behind the text rules of `specs`, by its rule's word, most first."""
+    parsed = parse(specs)
+    kept = [spec for spec, (rule, parameter) in zip(specs, parsed) if rule.stage_with(parameter) == "text"]
+    words = [word for word in (f"masked:{name}" for name in MASKS) if word not in kept]
+    made = {word: preview(batch, [*kept, word], texts=texts) for word in words}
+    return dict(sorted(made.items(), key=lambda item: -item[1]["steps"]))
+
+
+def with_mask(specs: Sequence[str], word: str) -> tuple[str, ...]:
+    """`specs` with a mask behind their text rules, before their key rules."""
+    parsed = parse(specs)
+    at = sum(rule.stage_with(parameter) == "text" for rule, parameter in parsed)
+    return tuple(spec for spec in (*specs[:at], word, *specs[at:]) if spec != "exact")
 
 
 def text_merges(batch: RolloutBatch, node: IntArray, chosen: BoolArray, limit: int, texts: int = 4) -> list[dict[str, Any]]:

@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ET
 
 from graft_core.insight.labels import plain
 from graft_core.insight.palette import CREDIT_STEPS, NO_CREDIT, credit_colours, value_colours
-from graft_core.insight.picture import GraphPaint, legend
-from graft_core.takeaway._shapes import dash_of, shape
+from graft_core.insight.structure import GraphPaint, GraphStructure, legend
+from graft_core.takeaway._shapes import dash_of, dots, shape
 
 ROW, COLUMN = 20, 250
 SHAPES = ("start", "ordinary", "success", "failure", "unknown", "root", "empty")
@@ -20,14 +20,15 @@ def words(parent: ET.Element, x: float, y: float, text: str, ink: str, size: int
     ET.SubElement(parent, "text", attributes).text = plain(text)
 
 
-def used_symbols(kinds: set[str], numbers: set[int], empty: bool, thin: bool) -> list[tuple[str, str]]:
-    """The entries of the legend that this picture needs."""
-    needed = set(kinds)
+def used_symbols(shown: GraphStructure, numbers: set[int], empty: bool) -> list[tuple[str, str]]:
+    """The entries of the legend that this picture needs; numbers: palette numbers of its edges; empty: a node has no value."""
+    needed = set(shown.node_kind)
     needed |= {"positive"} if any(CREDIT_STEPS < n < NO_CREDIT for n in numbers) else set()
     needed |= {"negative"} if any(n < CREDIT_STEPS for n in numbers) else set()
     needed |= {"zero"} if CREDIT_STEPS in numbers else set()
     needed |= {"undefined"} if NO_CREDIT in numbers else set()
-    needed |= ({"empty"} if empty else set()) | ({"thin"} if thin else set())
+    occurs = {"empty": empty, "thin": bool(shown.edge_thin.any()), "chain": bool((shown.edge_length > 1).any())}
+    needed |= {symbol for symbol, there in occurs.items() if there}
     return [entry for entry in legend() if entry[0] in needed]
 
 
@@ -70,3 +71,5 @@ def _sample(parent: ET.Element, symbol: str, x: float, y: float, theme: str, bor
     line = {"x1": f"{x:.1f}", "y1": f"{y:.1f}", "x2": f"{x + 30:.1f}", "y2": f"{y:.1f}", "stroke": ink, "stroke-width": "2.6"}
     dash = "" if symbol == "thin" else dash_of(number)
     ET.SubElement(parent, "line", line | ({"stroke-dasharray": dash} if dash else {}))
+    if symbol == "chain":
+        dots(parent, (x + 15, y), 0.0, 2.6, ink)

@@ -40,11 +40,7 @@ def curve(start: Point, end: Point, bend: float, radius: float) -> tuple[str, Po
     `bend` as in `GraphStructure.edge_curve`: a quadratic curve whose control point lies to the side.
     """
     (x0, y0), (x1, y1) = start, end
-    control = ((x0 + x1) / 2, (y0 + y1) / 2)
-    if bend:
-        reach = (0.5 + 0.5 * abs(bend)) * math.hypot(x1 - x0, y1 - y0)
-        angle = (0.5 + 0.5 * bend) * math.pi - math.atan2(y1 - y0, x1 - x0)
-        control = (x0 + reach * math.sin(angle), y0 + reach * math.cos(angle))
+    control = _control(start, end, bend)
     towards = math.atan2(y1 - control[1], x1 - control[0])
     tip = (x1 - (radius + 1) * math.cos(towards), y1 - (radius + 1) * math.sin(towards))
     middle = f"L {tip[0]:.1f} {tip[1]:.1f}" if not bend else f"Q {control[0]:.1f} {control[1]:.1f} {tip[0]:.1f} {tip[1]:.1f}"
@@ -65,6 +61,28 @@ def arrow(parent: ET.Element, tip: Point, towards: float, width: float, ink: str
     turned = [(size * (px * math.cos(towards) - py * math.sin(towards)),
                size * (px * math.sin(towards) + py * math.cos(towards))) for px, py in _ARROW]  # fmt: skip
     ET.SubElement(parent, "polygon", {"points": _points(turned, tip, 1.0), "fill": ink})
+
+
+def dots(parent: ET.Element, middle: Point, towards: float, radius: float, ink: str) -> None:
+    """Three dots on a line that stands for several steps."""
+    for shift in (-3 * radius, 0.0, 3 * radius):
+        x, y = middle[0] + shift * math.cos(towards), middle[1] + shift * math.sin(towards)
+        ET.SubElement(parent, "circle", {"cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": f"{radius:.1f}", "fill": ink})
+
+
+def middle_of(start: Point, end: Point, bend: float) -> Point:
+    """The point halfway along an edge."""
+    (x0, y0), (x1, y1), (x, y) = start, end, _control(start, end, bend)
+    return (x0 + 2 * x + x1) / 4, (y0 + 2 * y + y1) / 4
+
+
+def _control(start: Point, end: Point, bend: float) -> Point:
+    (x0, y0), (x1, y1) = start, end
+    if not bend:
+        return (x0 + x1) / 2, (y0 + y1) / 2
+    reach = (0.5 + 0.5 * abs(bend)) * math.hypot(x1 - x0, y1 - y0)
+    angle = (0.5 + 0.5 * bend) * math.pi - math.atan2(y1 - y0, x1 - x0)
+    return x0 + reach * math.sin(angle), y0 + reach * math.cos(angle)
 
 
 def _points(corners: list[Point], at: Point, size: float) -> str:

@@ -13,7 +13,8 @@ from graft_core.credit import estimators
 from graft_core.errors import UsageError
 from graft_core.graph import TrajectoryGraph
 from graft_core.insight.findings import Findings
-from graft_core.insight.picture import GraphPaint, GraphStructure, mean_per_edge, paint, picture
+from graft_core.insight.picture import picture
+from graft_core.insight.structure import GraphPaint, GraphStructure, mean_per_edge, paint
 from graft_core.rollouts import RolloutBatch
 
 ENDINGS = ("success", "failure", "unknown", "root")
@@ -65,16 +66,22 @@ def drawn(found: Findings, group: int, max_nodes: int = 300) -> tuple[GraphStruc
 def without_texts(structure: GraphStructure) -> GraphStructure:
     """The same picture with numbers for texts: "moment 12", "step 33"; how rollouts end is no text of theirs."""
     labels = tuple(
-        label if kind in ENDINGS else f"moment {node}"
-        for node, kind, label in zip(structure.node_id.tolist(), structure.node_kind, structure.node_label, strict=True)
+        label if kind in ENDINGS or (structure.lane.size and kind == "start") else f"moment {node}"
+        for node, kind, label in zip(structure.node_of.tolist(), structure.node_kind, structure.node_label, strict=True)
     )
     return replace(
         structure,
         node_label=labels,
         node_tip=tuple(tip.partition("\n")[0] for tip in structure.node_tip),
-        edge_label=tuple(f"step {edge}" if edge >= 0 else "" for edge in structure.edge_id.tolist()),
+        edge_label=tuple(step_name(structure, row) for row in range(structure.edge_id.size)),
         edge_tip=tuple(tip.partition("\n")[0] for tip in structure.edge_tip),
     )
+
+
+def step_name(structure: GraphStructure, row: int) -> str:
+    """A drawn edge without its text: "step 33", "5 steps"; nothing for the edges of the root."""
+    edge, length = structure.first_part(row), int(structure.edge_length[row])
+    return "" if edge < 0 else f"step {edge}" if length == 1 else f"{length} steps"
 
 
 def placed_labels(structure: GraphStructure, at: Sequence[tuple[float, float]], radius: Sequence[float]) -> list[int]:

@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 
 from graft_core.insight.findings import Findings
-from graft_core.insight.picture import mean_per_edge
+from graft_core.insight.structure import mean_per_edge
 from graft_core.takeaway.drawn import group_code
 from graft_core.takeaway.guard import xml_text
 

@@ -23,7 +23,8 @@ from graft_core.exports import replace_with
 from graft_core.graph import TrajectoryGraph
 from graft_core.insight.labels import plain
 from graft_core.insight.palette import CREDIT_STEPS, NO_CREDIT, NO_VALUE, PAGE, credit_colours, value_colours
-from graft_core.insight.picture import FIRST_CODE, GraphPaint, GraphStructure, picture
+from graft_core.insight.picture import picture
+from graft_core.insight.structure import FIRST_CODE, GraphPaint, GraphStructure
 from graft_core.options import GAMMA
 from graft_core.settings import LOOK, Settings
 from graft_core.takeaway import _key
@@ -143,7 +144,7 @@ def _numbers(shown: GraphStructure, paint: GraphPaint) -> list[int]:
 
 def _key_element(shown: GraphStructure, paint: GraphPaint) -> ET.Element:
     empty = chr(NO_VALUE + FIRST_CODE) in paint.nodes
-    symbols = _key.used_symbols(set(shown.node_kind), set(_numbers(shown, paint)), empty, bool(shown.edge_thin.any()))
+    symbols = _key.used_symbols(shown, set(_numbers(shown, paint)), empty)
     key = ET.Element("svg", {"role": "img", "aria-label": "key", "font-family": FONT, "width": "1060"})
     bottom = _key.draw_key(key, 22, paint, symbols, 1060, "light", QUIET["light"], BORDER["light"], PAGE["light"])
     key.set("viewBox", f"0 0 1060 {bottom:.0f}")
@@ -165,7 +166,7 @@ def _twin(body: ET.Element, shown: GraphStructure, paint: GraphPaint) -> None:
     add(box, "summary", "The same as a table")
     rows = (
         (
-            int(shown.edge_id[i]), names[int(shown.edge_src[i])], shown.edge_label[i], names[int(shown.edge_dst[i])],
+            shown.first_part(i), names[int(shown.edge_src[i])], shown.edge_label[i], names[int(shown.edge_dst[i])],
             int(shown.edge_count[i]), signs[i],
         )
         for i in order

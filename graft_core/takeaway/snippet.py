@@ -15,18 +15,20 @@ def command(settings: Settings, path: str, group_by: str | None = None, *, json:
 
     Options that neither estimator has are left out, as the command would refuse them.
     """
-    name = _name(path)
-    parts = ["graft", "findings", _shell(f"./{name}" if name.startswith("-") else name)]
-    if group_by is not None:
-        parts.append(_flag("group-by", group_by))
-    has = {option.name for one in (settings.estimator, settings.baseline) for option in estimators()[one].options}
-    given = {name for name, _ in settings.given}
-    for key, word in settings.to_words().items():
-        if key == "rules":
-            parts += [_flag("rule", spec) for spec in split_rules(word)]
-        elif key not in given or key in has:
-            parts.append(_flag(key, word))
+    parts = ["graft", "findings", *_input(path, group_by), *_settings(settings, settings.estimator, settings.baseline)]
     return " ".join(parts + (["--json"] if json else []))
+
+
+def probe_commands(
+    settings: Settings, path: str, step: str, environment: str | None, policy: str, group_by: str | None = None
+) -> tuple[str, str, str]:
+    """`graft probe check`, `export` and `import` of the step GROUP/ROLLOUT/STEP; the first is empty without an environment."""
+    named = [*_input(path, group_by), _flag("step", step)]
+    own = [part for part in _settings(settings, settings.estimator) if not part.startswith("--baseline")]
+    check = ["graft", "probe", "check", *named, _flag("env", environment or ""), _flag("policy", policy), *own]
+    export = ["graft", "probe", "export", *named, *own, "-o", "probes.jsonl"]
+    back = "graft probe import probes.jsonl outcomes.jsonl"
+    return " ".join(check) if environment else "", " ".join(export), back
 
 
 def python(settings: Settings, path: str, group_by: str | None = None, group_id: str | None = None) -> str:
@@ -45,6 +47,26 @@ def python(settings: Settings, path: str, group_by: str | None = None, group_id:
     if group_id is not None:
         lines.append(f"gc.show(found.graph, {group_id!r}, settings)  # in a notebook; .save('graph.html') elsewhere")
     return "\n".join(lines) + "\n"
+
+
+def _input(path: str, group_by: str | None) -> list[str]:
+    """The file by its name and how its rollouts are grouped."""
+    name = _name(path)
+    grouped = [] if group_by is None else [_flag("group-by", group_by)]
+    return [_shell(f"./{name}" if name.startswith("-") else name), *grouped]
+
+
+def _settings(settings: Settings, *names: str) -> list[str]:
+    """The settings as flags, without options that none of these estimators has."""
+    has = {option.name for name in names for option in estimators()[name].options}
+    given = {name for name, _ in settings.given}
+    parts: list[str] = []
+    for key, word in settings.to_words().items():
+        if key == "rules":
+            parts += [_flag("rule", spec) for spec in split_rules(word)]
+        elif key not in given or key in has:
+            parts.append(_flag(key, word))
+    return parts
 
 
 def _name(path: str) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import xml.etree.ElementTree as ET
 from typing import Final, Literal
 
 from graft_core.insight.labels import plain, shorten
 from graft_core.insight.palette import NO_VALUE, PAGE, credit_colours, value_colours
-from graft_core.insight.picture import FIRST_CODE, GraphPaint, GraphStructure
+from graft_core.insight.structure import FIRST_CODE, GraphPaint, GraphStructure
 from graft_core.takeaway._key import draw_key, used_symbols, words
-from graft_core.takeaway._shapes import HOLLOW, SCALES, arrow, curve, dash_of, loop, shape
+from graft_core.takeaway._shapes import HOLLOW, SCALES, arrow, curve, dash_of, dots, loop, middle_of, shape
 from graft_core.takeaway.drawn import LABEL_GAP, check_paint, placed_labels, without_texts
 
 Theme = Literal["light", "dark"]
@@ -67,7 +68,7 @@ def graph_element(
     empty = any(
         ord(c) - FIRST_CODE == NO_VALUE and kind not in HOLLOW for c, kind in zip(painted.nodes, shown.node_kind, strict=True)
     )
-    symbols = used_symbols(set(shown.node_kind), numbers, empty, bool(shown.edge_thin.any()))
+    symbols = used_symbols(shown, numbers, empty)
     height = draw_key(
         root, HEAD + bottom - top + 14, painted, symbols, width, theme, QUIET[theme], BORDER[theme], PAGE[theme]
     ) + 6
@@ -98,6 +99,9 @@ def _edges(
         _tip(line, shown.edge_tip[i])
         if tip is not None:
             arrow(group, tip, towards, width, ink)
+            if shown.edge_length[i] > 1:
+                along = math.atan2(at[v][1] - at[u][1], at[v][0] - at[u][0])
+                dots(group, middle_of(at[u], at[v], bend), along, max(2.4, 0.8 * width), ink)
 
 
 def _nodes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graft_core.insight.findings import Findings
-from graft_core.insight.picture import mean_per_edge
+from graft_core.insight.structure import mean_per_edge
 from graft_core.rollouts import IntArray
 from graft_core.takeaway.drawn import group_code
 from graft_core.takeaway.guard import guard
@@ -20,6 +20,8 @@ from graft_core.takeaway.guard import guard
 Format = Literal["csv", "jsonl", "parquet"]
 FORMATS: Final[tuple[Format, ...]] = ("csv", "jsonl", "parquet")
 CHUNK: Final = 65536
+TEXTS: Final = ("observation", "action", "said", "text")
+"""Columns that hold what rollouts saw, did or said."""
 
 
 def step_rows(found: Findings, group: int | str | None = None, *, texts: bool = True) -> pa.Table:
@@ -104,6 +106,26 @@ def edge_rows(found: Findings, group: int | str | None = None, *, texts: bool = 
     return pa.table(columns | ({"action": _texts(found, graph.edge_text[at])} if texts else {}))
 
 
+def listed_rows(rows: Sequence[Mapping[str, Any]], *, texts: bool = True) -> pa.Table:
+    """Rows of a list on screen (`Findings.merged_rows` and the like) as a table; NaN is null.
+
+    `steps`, the steps a row stands for, is a list of {rollout_id, step}. Without `texts` nothing that a rollout saw, did
+    or said is among the columns.
+    """
+
+    def cell(value: Any) -> Any:
+        return None if isinstance(value, float) and value != value else value
+
+    def steps(value: Any) -> Any:
+        return [{"rollout_id": rollout, "step": step} for rollout, step in value]
+
+    def kept(row: Mapping[str, Any]) -> dict[str, Any]:
+        named = {name: value for name, value in row.items() if texts or name not in TEXTS}
+        return {name: steps(value) if name == "steps" else cell(value) for name, value in named.items()}
+
+    return pa.Table.from_pylist([kept(row) for row in rows])
+
+
 def as_bytes(table: pa.Table, form: Format, travels: Mapping[str, Any] | None = None) -> bytes:
     """A table as a file's content.
 
@@ -127,9 +149,12 @@ def as_bytes(table: pa.Table, form: Format, travels: Mapping[str, Any] | None = 
 
 
 def _guarded(table: pa.Table) -> pa.Table:
-    """The table with every text made harmless; each distinct text is looked at once."""
+    """The table with every text made harmless, each distinct text once; a list becomes JSON in a cell."""
     for at, field in enumerate(table.schema):
-        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+        if pa.types.is_nested(field.type):
+            cells = [orjson.dumps(value).decode() for value in table.column(at).to_pylist()]
+            table = table.set_column(at, field.name, pa.array(cells, pa.string()))
+        if pa.types.is_nested(field.type) or pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
             coded = table.column(at).combine_chunks().dictionary_encode()
             safe = pa.array([guard(text) for text in coded.dictionary.to_pylist()], pa.large_string())
             table = table.set_column(at, field.name, safe.take(coded.indices))

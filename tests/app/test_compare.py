@@ -3,52 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
+from app_pages import Open, metrics, step, words, write
 
 import graft_core as gc
 from graft_app import server
 
-Open = Callable[..., AppTest]
-
-
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
-    """`opened(path, c_a="gigpo")` runs the page on a file with an address."""
-
-    def go(path: Path | None = None, **address: str) -> AppTest:
-        monkeypatch.setenv(server.PATHS_VARIABLE, json.dumps([str(path)] if path else []))
-        test = AppTest.from_file(str(server.MAIN), default_timeout=60)
-        for name, word in address.items():
-            test.query_params[name] = word
-        test.switch_page("screens/compare.py").run()
-        assert not test.exception, test.exception
-        return test
-
-    return go
-
-
-def words(test: AppTest) -> str:
-    kinds = ("markdown", "caption", "warning", "error", "info", "text", "code")
-    return "\n".join(str(element.value) for kind in kinds for element in test.get(kind))
-
-
-def metrics(test: AppTest) -> dict[str, str]:
-    return {m.label: m.value for m in test.metric}
-
-
-def write(path: Path, *rows: dict[str, object]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def step(rollout: str, number: int, observation: str, action: str, outcome: float | None) -> dict[str, object]:
-    row = {"group_id": "g", "rollout_id": rollout, "step": number, "observation": observation, "action": action}
-    return {**row, "outcome": outcome}
+PAGE = "compare"
 
 
 def test_agreement_against_the_estimators_themselves(opened: Open) -> None:
@@ -142,23 +106,6 @@ def test_an_estimator_that_the_file_does_not_allow_is_one_sentence(opened: Open,
     test = opened(vectors / "hand.jsonl", c_a="gae_critic")
     assert "needs the step column" in test.error[0].value
     assert test.selectbox(key="url_c_a").value == "gae_critic"
-
-
-CASES = {
-    "one rollout": [step("a", 0, "s", "x", 1.0)],
-    "all succeed": [step(r, 0, "s", "x", 1.0) for r in "abc"],
-    "all unknown": [step(r, 0, "s", "x", None) for r in "abc"],
-    "no steps": [{"group_id": "g", "rollout_id": r, "step": None, "outcome": 1.0} for r in "ab"],
-    "scores": [step("a", 0, "s", "x", 0.3), step("b", 0, "s", "y", 7.5)],
-    "cycle": [step("a", i, "s" if i % 2 else "t", "x", 0.0) for i in range(6)] + [step("b", 0, "t", "y", 1.0)],
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_odd_batches_give_a_sensible_page(opened: Open, tmp_path: Path, case: str) -> None:
-    test = opened(write(tmp_path / "odd.jsonl", *CASES[case]), at="0", c_rules="history:1", c_a="path_gae")
-    assert not test.error
-    assert "no steps" in words(test) if case == "no steps" else metrics(test)
 
 
 def test_hostile_text_is_text(opened: Open, tmp_path: Path) -> None:

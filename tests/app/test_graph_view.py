@@ -6,11 +6,13 @@ import re
 from importlib import resources
 
 import pytest
+from drawn_graphs import graph_of
 from streamlit.testing.v1 import AppTest
 
 from graft_app.views import graph as view
 from graft_app.views import graph_component
-from graft_core.insight.picture import GraphPaint
+from graft_core.insight.picture import picture
+from graft_core.insight.structure import GraphPaint
 
 PAGE = """
 import numpy as np
@@ -18,7 +20,8 @@ import pyarrow as pa
 import streamlit as st
 from graft_app.views.graph import graph_view
 from graft_core.graph import build_graph
-from graft_core.insight.picture import paint, picture
+from graft_core.insight.picture import picture
+from graft_core.insight.structure import paint
 from graft_core.rollouts import ROLLOUT_SCHEMA, STEP_SCHEMA, TEXT_SCHEMA, RolloutBatch
 
 head = {"group_id": "g", "rollout_id": "r", "outcome": 1.0, "n_steps": 2, "final_observation": 2, "group_assumed": False,
@@ -66,11 +69,27 @@ def test_code_that_travels_with_every_colour_is_small() -> None:
 
 
 def test_paint_travels_as_one_character_per_node_and_edge() -> None:
-    inks = GraphPaint("v", "0" * 300, "1" * 800, 0.5, (0.0, 1.0))
-    message = view.view_message(inks, {"kind": "edge", "id": 4}, 600, path=[1, 2])
+    graph = graph_of(("a x b y c", 1.0), ("a x b z d", 0.0))
+    drawn = picture(graph, 0)
+    inks = GraphPaint(drawn.version, "0" * 300, "1" * 800, 0.5, (0.0, 1.0))
+    marks = view.Marks([("r0", drawn.path([0, 1]))], [1])
+    message = view.view_message(drawn, inks, {"kind": "edge", "id": 1}, 600, marks)
     assert message["nodes"] == "0" * 300 and message["edges"] == "1" * 800
-    assert message["selection"] == {"kind": "edge", "id": 4} and message["path"] == [1, 2]
-    assert len(repr(message)) < 1_500
+    assert message["selection"] == {"kind": "edge", "id": 1} and message["twins"] == []
+    assert message["paths"] == [{"name": "r0", "edges": graph.edge[:2].tolist()}] and message["found"] == [1]
+    assert len(repr(message)) < 1_600
+
+
+def test_a_moment_drawn_often_is_shown_where_it_was_chosen_or_where_the_step_passes() -> None:
+    graph = graph_of(("a x b y c", 1.0), ("a x b z d", 0.0), ("a x b y c", 1.0))
+    lanes = picture(graph, 0, shape="lanes")  # r0, r2, r1
+    middle: view.Selection = {"kind": "node", "id": int(graph.src[1])}
+    assert view.drawn_rows(lanes, middle) == [1, 4, 7]
+    assert view.drawn_rows(lanes, middle, chosen=7) == [7, 1, 4]
+    assert view.drawn_rows(lanes, middle, near=3)[0] == 7  # r1's step from b
+    edge: view.Selection = {"kind": "edge", "id": int(graph.edge[0])}
+    assert view.drawn_rows(lanes, edge, near=4)[0] == 2  # r2's first step
+    assert view.drawn_rows(picture(graph, 0), middle) == [1]
 
 
 def test_paint_of_another_structure_is_refused() -> None:

@@ -106,6 +106,30 @@ def test_a_link_is_not_followed(queue: Callable[..., Jobs], tmp_path: Path) -> N
         jobs.place("link")
 
 
+@pytest.mark.parametrize(
+    "word",
+    ["", "mine", "mine/grpo", "mine/../seed-0", "mine/grpo/..", "../grpo/seed-0", "mine/grpo/seed-0/steps", "mine//seed-0"],
+)
+def test_the_word_of_a_recorded_run_is_never_a_path(queue: Callable[..., Jobs], word: str) -> None:
+    jobs = queue()
+    (jobs.folder / "mine" / "grpo" / "seed-0" / "steps").mkdir(parents=True)
+    with pytest.raises(InputError):
+        jobs.recorded(word)
+
+
+def test_the_word_of_a_recorded_run_names_its_directory(queue: Callable[..., Jobs], tmp_path: Path) -> None:
+    jobs = queue()
+    folder = jobs.folder / "mine" / "path_gae" / "seed-3"
+    folder.mkdir(parents=True)
+    assert jobs.recorded("mine/path_gae/seed-3") == folder
+    with pytest.raises(InputError, match="is gone"):
+        jobs.recorded("mine/path_gae/seed-4")
+    (jobs.folder / "mine" / "grpo").symlink_to(tmp_path)
+    (tmp_path / "seed-0").mkdir()
+    with pytest.raises(InputError, match="a link to another place"):
+        jobs.recorded("mine/grpo/seed-0")
+
+
 def test_the_quick_lane_does_not_wait_for_long_runs_and_visitors_take_turns(queue: Callable[..., Jobs]) -> None:
     jobs = queue(1, 1, SLEEP)
     first, second = (jobs.start("x", [], "one", False) for _ in range(2))
@@ -119,7 +143,17 @@ def test_the_quick_lane_does_not_wait_for_long_runs_and_visitors_take_turns(queu
     assert jobs.view(second).state == "stopped"
     jobs.ask(first, "stop")  # no run directory, so nothing to wait for
     until(lambda: jobs.view(third).state == "starting")
+    assert jobs.view(first).state == "stopped"  # as it was asked to; nobody is told of a signal
     assert jobs.of("one") == [second, first]
+
+
+def test_what_a_model_says_of_itself_is_kept_without_where_it_lies(queue: Callable[..., Jobs]) -> None:
+    said = "seed 0 grpo: update 1/2\n/home/me/model: 0.1 million weights on cpu in float32\n"
+    jobs = queue(1, 1, (sys.executable, "-c", f"import sys; sys.stderr.write({said!r} * 2)"))
+    name = jobs.start("x", [], "one", True)
+    until(lambda: not jobs.view(name).active)
+    assert jobs.notes(name) == ["0.1 million weights on cpu in float32"]
+    assert jobs.notes("nobody-knows-it") == []
 
 
 def test_who_has_no_process_goes_first(queue: Callable[..., Jobs]) -> None:

@@ -82,11 +82,32 @@ def test_the_forms_words_are_those_of_the_command_line() -> None:
     assert (settings.update.step_size, settings.rules) == (0.5, (r"masked:/column \d+/",))
 
 
+def test_the_expert_words_are_those_of_the_command_line_and_stand_only_where_they_differ() -> None:
+    assert not {"--kl", "--epochs", "--device", "--ratio-clip"} & set(Order(policy="tiny", step_size=0.002).words)
+    order = Order(
+        policy="tiny", step_size=0.002, epochs=3, clip=0.1, kl=0.5, device="cpu", acting="generate", history=2, ratio="token"
+    )
+    settings = parsed(order)
+    assert (settings.update.epochs, settings.update.clip, settings.update.kl, settings.update.ratio) == (3, 0.1, 0.5, "token")
+    assert (settings.policy.device, settings.policy.acting, settings.history) == ("cpu", "generate", 2)
+    assert settings.update.step_size == 0.002
+    assert parsed(Order(search=True, step_size=3.0)).step_sizes == (0.3, 0.9, 3.0, 9.0, 30.0)
+    assert "no KL" in live_form.trouble(order)
+    assert "Device must be one of" in live_form.trouble(replace(order, kl=0.0, device="cuda:9"))
+    assert Order(search=True).seconds > 5 * Order().seconds
+
+
 def test_the_standing_cases_are_those_of_the_text() -> None:
     clean, hidden = (parsed(order) for order, _ in CASES.values())
     assert hidden == replace(clean, rules=(r"masked:/You have (the|no) key\./",))
     assert (clean.rules, clean.group_size, clean.updates, len(clean.seeds)) == (("exact",), 16, 60, 10)
     assert (clean.update.step_size, clean.scale, list(clean.estimators)) == (3.0, "rms", ["graft_td", "path_gae", "grpo"])
+
+
+def test_how_moments_are_told_apart_is_said_in_the_forms_words() -> None:
+    assert live_form.key_words("key-door:pits=true", (r"masked:/You have (the|no) key\./",)) == "all but the key (hidden)"
+    assert live_form.key_words("cliff", ("exact",)) == "the whole observation"
+    assert live_form.key_words("cliff", ("history:1", "<b>")) == r"history\:1 \+ \<b\>"
 
 
 def test_only_small_tabular_runs_are_quick() -> None:
@@ -130,6 +151,21 @@ def test_the_page_starts_with_small_defaults(opened: Open) -> None:
     assert test.number_input(key="live_step_tiny").value == 0.002
 
 
+def test_what_few_people_change_is_folded_away_and_fits_the_policy(opened: Open) -> None:
+    test = opened()
+    box = next(e for e in test.expander if e.label == "Expert")
+    assert not box.proto.expanded
+    assert {n.label for n in box.number_input} == {"Passes", "KL weight", "Clip"}
+    assert not box.selectbox
+    test.selectbox(key="live_policy").set_value("tiny").run()
+    box = next(e for e in test.expander if e.label == "Expert")
+    assert {s.label for s in box.selectbox} == {"The model", "Device", "Ratio"}
+    test.selectbox(key="live_acting").set_value("generate").run()
+    test.toggle(key="live_search").set_value(True).run()
+    said = [code.value for code in test.code if code.value.startswith("graft live")]
+    assert "--acting generate" in said[0] and "--step-sizes search" in said[0] and "--step-size " not in said[0]
+
+
 def test_without_torch_the_page_says_how_to_get_it(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     test = opened()
     monkeypatch.setattr(live_form, "torch_there", lambda: False)
@@ -158,7 +194,7 @@ def test_a_finished_run_of_an_earlier_server(opened: Open, finished: tuple[Path,
     assert list(frames[0]["seeds"]) == [2, 2]
     assert frames[1]["update"].iloc[0] == 3
     assert [button.label for button in test.button if button.key in ("live_longer", "live_remove")] == [
-        "20 more updates", "Delete",
+        "20 more updates", "Delete the run",
     ]  # fmt: skip
 
 
@@ -186,7 +222,7 @@ def test_a_run_that_broke_off_says_why_as_text(opened: Open, finished: tuple[Pat
 def test_damaged_settings_are_one_sentence(opened: Open, tmp_path: Path) -> None:
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / keep.LIVE).write_text(json.dumps({"settings": {"env": "key-door", "new": 1}}))
-    assert "holds no settings of a live run" in words(opened(run="odd"))
+    assert "is damaged or of another version" in words(opened(run="odd"))
 
 
 def test_bands_are_means_and_intervals_over_the_seeds() -> None:
@@ -210,6 +246,46 @@ def test_the_verdict_is_no_louder_than_the_intervals() -> None:
     assert "graph TD does not win: it ends at 0.01" in said
     assert "One seed is no comparison" in live_figures.verdict([row("grpo", 1, 1, 1, 1), row("graft_td", 0, 0, 0, 1)])
     assert live_figures.verdict([row("grpo", 1, 1, 1)]) == ""
+
+
+def test_the_verdict_says_how_step_sizes_were_chosen() -> None:
+    rows = [
+        {**row("graft_td", 0.8, 0.7, 0.9), "step_size": 3.0, "at_edge": False},
+        {**row("grpo", 0.9, 0.8, 1.0), "step_size": 30.0, "at_edge": True},
+    ]
+    said = live_figures.verdict(rows)
+    assert "best step size, chosen on other seeds" in said and "one step size" not in said
+    assert "That of GRPO was the smallest or largest tried" in said
+
+
+def test_invalid_actions_are_counted_over_all_curves() -> None:
+    one = [{"invalid": 2, "steps": 10}, {"invalid": 1, "steps": 5}]
+    assert "3 of 20 actions" in live_figures.invalid_words({"grpo": [one], "rloo": [[{"invalid": 0, "steps": 5}]]})
+    assert live_figures.invalid_words({"grpo": [[{"invalid": 0, "steps": 5}]]}) == ""
+
+
+def test_rollouts_of_a_run_have_an_address_of_their_own(
+    opened: Open, finished: tuple[Path, LiveSettings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import shutil
+
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"graft_format":1}\n')
+    monkeypatch.setenv(server.PATHS_VARIABLE, json.dumps([str(other)]))  # the runs lie outside what the app was started on
+    shutil.copytree(finished[0], tmp_path / "mine")
+    test = opened(run="mine")
+    test.button(key="live_take").click().run()
+    assert not test.exception
+    assert test.query_params["file"] == "live:mine/graft_td/seed-0"
+    again = AppTest.from_file(str(server.MAIN), default_timeout=60)
+    again.query_params["file"] = "live:mine/graft_td/seed-0"
+    again.run()
+    assert "12 rollouts" in words(again)
+    shutil.rmtree(tmp_path / "mine")
+    gone = AppTest.from_file(str(server.MAIN), default_timeout=60)
+    gone.query_params["file"] = "live:mine/graft_td/seed-0"
+    gone.run()
+    assert "this live run is gone" in words(gone) and not gone.exception
 
 
 def test_the_latest_rollouts_of_one_task_are_one_graph(finished: tuple[Path, LiveSettings]) -> None:

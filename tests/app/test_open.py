@@ -285,7 +285,7 @@ def test_sizes_in_words() -> None:
 
 
 def test_an_error_is_one_line_without_markup() -> None:
-    assert said("a\n![x](http://y)") == "a !\\[x\\](http\\://y)"
+    assert said("a\n![x](http://y)") == "a \\!\\[x\\]\\(h\u2060ttp\\://y\\)"
 
 
 def test_how_far_a_large_file_was_read_is_told(tmp_path: Path) -> None:

@@ -3,50 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
+from app_pages import Open, step, words, write
 
+import graft_core as gc
+from graft_app import batch as table
 from graft_app import server
-
-APP = Path(server.MAIN)
-Open = Callable[..., AppTest]
-
-
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
-    """`opened([path], page="graph", lam="0.5")` runs one page on files with an address."""
-
-    def go(paths: list[Path] | None = None, page: str = "findings", **address: str) -> AppTest:
-        monkeypatch.setenv(server.PATHS_VARIABLE, json.dumps([str(p) for p in paths or []]))
-        test = AppTest.from_file(str(APP), default_timeout=60)
-        for name, word in address.items():
-            test.query_params[name] = word
-        test.run()
-        if page != "findings":
-            test.switch_page(f"screens/{page}.py").run()
-        assert not test.exception, test.exception
-        return test
-
-    return go
-
-
-def words(test: AppTest) -> str:
-    """All the text of a page."""
-    kinds = ("markdown", "caption", "subheader", "warning", "error", "info", "text")
-    return "\n".join(str(element.value) for kind in kinds for element in test.get(kind))
-
-
-def write(path: Path, *rows: dict[str, object]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def step(rollout: str, number: int, observation: str, action: str, outcome: float | None, **more: object) -> dict[str, object]:
-    row = {"group_id": "g", "rollout_id": rollout, "step": number, "observation": observation, "action": action}
-    return {**row, "outcome": outcome, **more}
+from graft_core.insight.teach import teach
+from graft_core.insight.why import position_of_row, why
 
 
 def test_opens_on_the_sample_data(opened: Open) -> None:
@@ -58,7 +24,7 @@ def test_opens_on_the_sample_data(opened: Open) -> None:
 
 
 def test_hand_shows_its_one_good_step(opened: Open, vectors: Path) -> None:
-    test = opened([vectors / "hand.jsonl"])
+    test = opened(vectors / "hand.jsonl")
     frame = test.dataframe[0].value
     assert list(frame["step"]) == ["r1/0"]
     assert frame["GRPO"].iloc[0] == pytest.approx(-0.866, abs=1e-3)
@@ -98,69 +64,50 @@ def test_search_and_support_filter_the_list(opened: Open) -> None:
 
 
 def test_webshop_warns_before_any_number(opened: Open, test_data: Path) -> None:
-    test = opened([test_data / "verl_agent_webshop"])
-    assert test.warning[0].value.startswith("no task")
+    test = opened(test_data / "verl_agent_webshop")
+    assert test.warning[0].value.startswith("No task")
     assert len(test.warning) == 2
     assert "order" in test.warning[1].value
     assert any("one task (group)" in i.value for i in test.info)
     assert not test.dataframe
-    chosen = opened([test_data / "verl_agent_webshop"], group_by="file")
+    chosen = opened(test_data / "verl_agent_webshop", group_by="file")
     assert chosen.dataframe
 
 
 def test_tau_bench_finds_44(opened: Open, test_data: Path) -> None:
-    test = opened([test_data / "tau_bench" / "gpt-4o-airline.json"])
+    test = opened(test_data / "tau_bench" / "gpt-4o-airline.json")
     assert "44 good steps in failed rollouts" in words(test)
 
 
 def test_graph_page_tells_what_lambda_changes_and_lists_conflicts(opened: Open, vectors: Path) -> None:
-    test = opened([vectors / "conflicts.jsonl"], page="graph")
+    test = opened(vectors / "conflicts.jsonl", page="graph")
     said = words(test)
     assert "What λ changes here" in said
     assert any("final state" in box.label for box in test.expander)
 
 
 def test_graph_page_shows_a_chosen_node_and_edge(opened: Open, vectors: Path) -> None:
-    test = opened([vectors / "hand.jsonl"], page="graph", sel="n0")
+    test = opened(vectors / "hand.jsonl", page="graph", sel="n0")
     assert "visits" in [m.label for m in test.metric]
     assert {"back", "left", "door"} & set(test.dataframe[0].value["action"])
-    test = opened([vectors / "hand.jsonl"], page="graph", sel="e0", at="0")
+    test = opened(vectors / "hand.jsonl", page="graph", sel="e0", at="0")
     assert "after" in [m.label for m in test.metric]
 
 
 @pytest.mark.parametrize("selection", ["n999", "e-1", "x3", "n", "e²"])
 def test_a_selection_that_does_not_exist_is_ignored(opened: Open, vectors: Path, selection: str) -> None:
-    test = opened([vectors / "hand.jsonl"], page="graph", sel=selection, at="99999")
+    test = opened(vectors / "hand.jsonl", page="graph", sel=selection, at="99999")
     assert "Choose a moment or a step" in words(test)
-
-
-CASES = {
-    "one rollout": [step("a", 0, "s", "x", 1.0)],
-    "all succeed": [step(r, 0, "s", "x", 1.0) for r in "abc"],
-    "all fail": [step(r, 0, "s", "x", 0.0) for r in "abc"],
-    "all unknown": [step(r, 0, "s", "x", None) for r in "abc"],
-    "no steps": [{"group_id": "g", "rollout_id": r, "step": None, "outcome": 1.0} for r in "ab"],
-    "scores": [step("a", 0, "s", "x", 0.3), step("b", 0, "s", "y", 7.5), step("c", 0, "s", "x", -2.0)],
-    "cycle": [step("a", i, "s" if i % 2 else "t", "x", 0.0) for i in range(6)] + [step("b", 0, "t", "y", 1.0)],
-}
-
-
-@pytest.mark.parametrize("page", ["findings", "graph"])
-@pytest.mark.parametrize("case", CASES)
-def test_odd_batches_give_a_sensible_page(opened: Open, tmp_path: Path, case: str, page: str) -> None:
-    test = opened([write(tmp_path / "odd.jsonl", *CASES[case])], page=page)
-    assert "task" in words(test)
-    assert not test.error
 
 
 def test_a_missing_and_a_broken_file_are_one_sentence(opened: Open, tmp_path: Path, vectors: Path) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_bytes(b"")
-    test = opened([empty, vectors / "hand.jsonl"])
+    test = opened(empty, vectors / "hand.jsonl")
     assert "empty" in test.error[0].value.lower()
     assert test.selectbox(key="url_file").value == 0
-    gone = opened([tmp_path / "gone.jsonl"])
-    assert "gone.jsonl" in gone.error[0].value
+    gone = opened(tmp_path / "gone.jsonl")
+    assert "gone\\.jsonl" in gone.error[0].value
 
 
 def test_hostile_text_is_text(opened: Open, tmp_path: Path) -> None:
@@ -169,7 +116,7 @@ def test_hostile_text_is_text(opened: Open, tmp_path: Path) -> None:
         {**step("a", 0, bad, bad, 1.0), "group_id": bad}, {**step("b", 0, bad, "y", 0.0), "group_id": bad},
         {**step("b", 1, bad, bad, 0.0), "group_id": bad},
     ]
-    test = opened([write(tmp_path / "bad.jsonl", *rows)], page="graph", sel="n0")
+    test = opened(write(tmp_path / "bad.jsonl", *rows), page="graph", sel="n0")
     for element in test.markdown:
         assert "<img" not in element.value.replace("\\<img", "")
         assert not element.allow_html
@@ -178,7 +125,7 @@ def test_hostile_text_is_text(opened: Open, tmp_path: Path) -> None:
 def test_a_verdict_is_saved_beside_the_data_and_undone(opened: Open, tmp_path: Path, vectors: Path) -> None:
     path = tmp_path / "hand.jsonl"
     path.write_bytes((vectors / "hand.jsonl").read_bytes())
-    test = opened([path], page="graph", sel="e0")
+    test = opened(path, page="graph", sel="e0")
     test.text_area[0].set_value("worth a look")
     next(b for b in test.button if b.label == "Save").click().run()
     saved = json.loads((tmp_path / "hand.jsonl.graft-notes.json").read_text())
@@ -191,13 +138,70 @@ def test_a_verdict_is_saved_beside_the_data_and_undone(opened: Open, tmp_path: P
 def test_a_card_is_made_for_the_chosen_step(opened: Open, tmp_path: Path, vectors: Path) -> None:
     path = tmp_path / "hand.jsonl"
     path.write_bytes((vectors / "hand.jsonl").read_bytes())
-    test = opened([path], page="graph", sel="e0")
+    test = opened(path, page="graph", sel="e0")
     next(b for b in test.button if b.label == "Make a finding card").click().run()
     assert not test.exception
     assert any("graft verify" in c.value for c in test.caption)
 
 
 def test_step_rewards_that_do_not_sum_to_the_outcome_are_said(opened: Open, vectors: Path) -> None:
-    test = opened([vectors / "scores.jsonl"], rewards="dense")
+    test = opened(vectors / "scores.jsonl", rewards="dense")
     assert any("do not sum to the outcome" in w.value for w in test.warning)
     assert "chance needs rewards" in words(test)
+
+
+def test_the_line_above_counts_silent_tasks_as_the_list_does(opened: Open, test_data: Path) -> None:
+    """On these files some tasks are silent only because nothing merges there: outcomes alone would count two fewer."""
+    path = test_data / "tau_bench" / "gpt-4o-airline.json"
+    found = gc.findings(gc.load(path), shuffles=0)
+    silent = teach(found.batch, found.graph).silent
+    assert silent > teach(found.batch).silent
+    said = words(opened(path, list="nothing"))
+    assert f"{silent} tasks teach nothing" in said and f"{silent} of 50 tasks teach nothing" in said
+
+
+def test_warnings_say_what_happened_and_what_it_means(opened: Open) -> None:
+    test = opened()
+    (warning,) = test.warning
+    assert warning.value.startswith("4 moments merge steps by an empty, error or no\\-op observation")
+    assert "so credit can leak between them" in warning.value
+    assert not opened(rules="guard").warning
+
+
+def test_reading_a_large_file_can_be_stopped_and_taken_up(
+    opened: Open, vectors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "PROGRESS_FROM", 1)
+    path = vectors / "hand.jsonl"
+    test = opened(path)
+    assert test.dataframe and not any(b.key == "stop_reading" for b in test.button)
+    test.session_state[table.STOPPED] = {str(path)}
+    test.run()
+    assert "reading was stopped" in test.error[0].value and not test.dataframe
+    test.button(key="read_again").click().run()
+    assert test.dataframe and not test.error
+
+
+def test_the_expert_drawer_makes_its_widgets_when_it_opens(opened: Open) -> None:
+    test = opened(sinks="merge")
+    assert not any(box.key == "url_sinks" for box in test.selectbox)
+    test.session_state["drawer_expert"] = True
+    test.run()
+    assert test.selectbox(key="url_sinks").value == "merge"
+    test.selectbox(key="url_sinks").set_value("bootstrap").run()
+    assert test.query_params["sinks"] == "bootstrap" and not test.exception
+
+
+def test_the_chosen_finding_is_told_beneath_the_list(opened: Open) -> None:
+    found = gc.findings(gc.load(server.given_paths()[0]), shuffles=0)
+    rows = found.merged_rows(found.good)
+    row = rows[3]
+    test = opened(at=str(row["row"]))
+    said = words(test)
+    assert f"{row['group_id']} · {row['rollout_id']}" in said
+    assert f"{row['credit']:+.2f}".replace("+", "\\+").replace(".", "\\.") + f" {row['action']}" in said
+    assert "lost here" in said and "**FAILED" in said
+    first = why(found, position_of_row(found.batch, row["row"])).sentences[0].text
+    assert first.rstrip(".") in said.replace("\\", "")
+    elsewhere = words(opened(at="99999"))  # a step that is in no list: the first row is told
+    assert f"{rows[0]['group_id']} · {rows[0]['rollout_id']}" in elsewhere

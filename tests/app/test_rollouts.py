@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from app_pages import Open, step, words, write
 from streamlit.testing.v1 import AppTest
 
 import graft_core as gc
@@ -17,42 +18,11 @@ from graft_app import server
 from graft_core.insight.align import align_rollouts
 from graft_core.insight.findings import findings
 
-Open = Callable[..., AppTest]
-
-
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
-    """`opened(path, at="3")` runs the page on files with an address."""
-
-    def go(*paths: Path, **address: str) -> AppTest:
-        monkeypatch.setenv(server.PATHS_VARIABLE, json.dumps([str(path) for path in paths]))
-        test = AppTest.from_file(str(server.MAIN), default_timeout=60)
-        for name, word in address.items():
-            test.query_params[name] = word
-        test.switch_page("screens/rollouts.py").run()
-        assert not test.exception, test.exception
-        return test
-
-    return go
-
-
-def words(test: AppTest) -> str:
-    kinds = ("markdown", "caption", "warning", "error", "info", "text", "code")
-    return "\n".join(str(element.value) for kind in kinds for element in test.get(kind))
+PAGE = "rollouts"
 
 
 def steps_shown(test: AppTest) -> list[str]:
     return [b.label for b in test.button if b.label.startswith("Step ")]
-
-
-def write(path: Path, *rows: dict[str, object]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def step(rollout: str, number: int, observation: str, action: str, outcome: float | None, **more: object) -> dict[str, object]:
-    row = {"group_id": "g", "rollout_id": rollout, "step": number, "observation": observation, "action": action}
-    return {**row, "outcome": outcome, **more}
 
 
 def press(test: AppTest, key: str) -> AppTest:
@@ -165,7 +135,7 @@ def test_two_rollouts_side_by_side(opened: Open) -> None:
 def test_a_long_transcript_is_cut_around_the_chosen_step_and_shown_whole_on_demand(opened: Open, tmp_path: Path) -> None:
     path = write(tmp_path / "long.jsonl", *[step("a", i, f"s{i}", "go", 1.0) for i in range(60)])
     test = opened(path, at="30")
-    assert steps_shown(test) == [f"Step {i}" for i in range(29, 37)]
+    assert steps_shown(test) == [f"Step {i}" for i in range(29, 35)]
     test.toggle(key="url_whole").set_value(True).run()
     assert test.query_params["whole"] == "1"
     assert steps_shown(test) == [f"Step {i}" for i in range(40)]
@@ -187,31 +157,6 @@ def test_long_texts_tool_calls_and_pictures(opened: Open, tmp_path: Path) -> Non
     assert long in words(test)
 
 
-CASES = {
-    "one rollout": [step("a", 0, "s", "x", 1.0)],
-    "all fail": [step(r, 0, "s", "x", 0.0) for r in "abc"],
-    "all unknown": [step(r, 0, "s", "x", None) for r in "abc"],
-    "no steps": [{"group_id": "g", "rollout_id": r, "step": None, "outcome": 1.0} for r in "ab"],
-    "scores": [step("a", 0, "s", "x", 0.3), step("b", 0, "s", "y", 7.5)],
-    "cycle": [step("a", i, "s" if i % 2 else "t", "x", 0.0) for i in range(6)] + [step("b", 0, "t", "y", 1.0)],
-    "empty texts": [step("a", 0, "", "", 1.0), step("b", 0, "", "", 0.0)],
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_odd_batches_give_a_sensible_page(opened: Open, tmp_path: Path, case: str) -> None:
-    path = write(tmp_path / "odd.jsonl", *CASES[case])
-    test = opened(path)
-    assert not test.error
-    assert test.selectbox(key="url_rollout").options
-    if case == "no steps":
-        assert "no steps" in test.info[0].value
-        assert "no steps" in press(test, "N").info[0].value
-        assert test.query_params["rollout"] == "b"
-    elif case != "one rollout":
-        assert not opened(path, rollout="a", beside="b").error
-
-
 @pytest.mark.parametrize(
     ("address", "says"),
     [({"rollout": "zz"}, "no rollout 'zz'"), ({"beside": "zz"}, "no rollout 'zz'"), ({"task": "zz"}, "no task 'zz'")],
@@ -227,7 +172,8 @@ def test_another_file_starts_without_the_first_ones_words(opened: Open, vectors:
     test = opened(vectors / "hand.jsonl", other, rollout="r1", beside="r2", at="0", lam="0.5")
     test.selectbox(key="url_file").set_value(1).run()
     assert not test.warning
-    assert dict(test.query_params) == {"file": "1", "lam": "0.5"}
+    own = hashlib.sha256(other.read_bytes()).hexdigest()[:16]
+    assert dict(test.query_params) == {"file": "1", "lam": "0.5", "data": own}
 
 
 def test_hostile_text_is_text(opened: Open, tmp_path: Path) -> None:

@@ -29,7 +29,8 @@ from graft_core.takeaway.drawn import drawn
 opened = table.choose()
 found = opened.findings(LOOK)
 takeaway.graph_menu(opened, LOOK, found, 0, *drawn(found, 0))
-takeaway.findings_menu(opened, LOOK, found)
+takeaway.findings_menu(opened, LOOK, found, "good", found.merged_rows(found.good))
+takeaway.rows_menu(opened, "odd", found.rows(found.good[:3]), {"left": takeaway.settings_words(LOOK)})
 """
 Files = dict[str, Callable[[], str | bytes]]
 
@@ -50,7 +51,7 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[AppTest, Fil
         monkeypatch.setattr(takeaway, "_button", button)
         monkeypatch.setenv(server.PATHS_VARIABLE, json.dumps([str(path)]))
         test = AppTest.from_string(PAGE, default_timeout=60)
-        for key, value in {"takeaway_graph": True, "takeaway_findings": True, **state}.items():
+        for key, value in {"takeaway_graph": True, "takeaway_findings": True, "takeaway_odd": True, **state}.items():
             test.session_state[key] = value
         test.run()
         assert not test.exception, test.exception
@@ -65,7 +66,7 @@ def sample() -> str:
 
 
 def test_a_closed_menu_computes_nothing(offered: Callable[..., tuple[AppTest, Files]], sample: str) -> None:
-    test, files = offered(sample, takeaway_graph=False, takeaway_findings=False)
+    test, files = offered(sample, takeaway_graph=False, takeaway_findings=False, takeaway_odd=False)
     assert files == {} and not test.get("download_button")
 
 
@@ -74,8 +75,12 @@ def test_every_format_is_offered_under_a_safe_name(offered: Callable[..., tuple[
     assert list(files) == [
         "household-cool-apple.svg", "household-cool-apple.html", "household-cool-apple.graphml",
         "household-cool-apple-steps.csv", "household-cool-apple-steps.jsonl", "household-cool-apple-steps.parquet",
-        "household-report.html", "household-steps.csv", "household-steps.jsonl", "household-steps.parquet",
-        "household-weights-good-graft-td.jsonl",
+        "household-cool-apple-steps.meta.json",
+        "household-report.html", "household-good.csv", "household-good.jsonl", "household-good.parquet",
+        "household-good.meta.json",
+        "household-steps.csv", "household-steps.jsonl", "household-steps.parquet", "household-steps.meta.json",
+        "household-weights-good-graft-td.jsonl", "household-weights-good-graft-td.meta.json", "household-odd.csv",
+        "household-odd.jsonl", "household-odd.parquet", "household-odd.meta.json",
     ]  # fmt: skip
     assert len(test.get("download_button")) == len(files)
 
@@ -95,16 +100,53 @@ def test_files_hold_what_they_say(offered: Callable[..., tuple[AppTest, Files]],
     assert kept["input"] == [{"file": "household.jsonl", "sha256": digest}] and kept["version"]
 
 
+def test_settings_version_and_hash_travel_with_every_table(
+    offered: Callable[..., tuple[AppTest, Files]], sample: str
+) -> None:
+    _, files = offered(sample, takeaway_train=True)
+    digest = hashlib.sha256(Path(sample).read_bytes()).hexdigest()
+    for name, make in files.items():
+        if name.endswith(".parquet"):
+            beside = json.loads(files[name.replace(".parquet", ".meta.json")]())
+            assert json.loads(pq.read_table(io.BytesIO(make())).schema.metadata[b"graft"]) == beside  # type: ignore[arg-type]
+        if name.endswith(".meta.json"):
+            kept = json.loads(make())
+            assert kept["tool"] == "graft-lab" and kept["version"] == gc.__version__
+            assert kept["input"] == [{"file": "household.jsonl", "sha256": digest}]
+    steps, weights, odd = (json.loads(files[f"household-{n}.meta.json"]()) for n in ("steps", "weights-good-graft", "odd"))
+    assert steps["settings"]["estimators"]["graft_td"]["gamma"] == 0.99 and steps["settings"]["sinks"] == "split"
+    assert weights["settings"]["estimator"] == "graft" and weights["settings"]["estimators"]["graft"]["lam"] == 0.95
+    assert odd["settings"]["left"] == steps["settings"]
+
+
+def test_a_list_on_screen_is_taken_away_in_every_format(
+    offered: Callable[..., tuple[AppTest, Files]], sample: str
+) -> None:
+    import pandas as pd
+
+    _, files = offered(sample)
+    found = gc.findings(gc.load(sample))
+    rows = found.merged_rows(found.good)
+    lines = [json.loads(line) for line in files["household-good.jsonl"]().split(b"\n")[:-1]]  # type: ignore[arg-type]
+    assert [line["credit"] for line in lines] == [row["credit"] for row in rows]
+    assert sum(len(line["steps"]) for line in lines) == found.good.size
+    assert lines[0]["steps"][0] == dict(zip(("rollout_id", "step"), rows[0]["steps"][0], strict=True))
+    sheet = pd.read_csv(io.BytesIO(files["household-good.csv"]()))  # type: ignore[arg-type]
+    assert sheet["credit"].tolist() == pytest.approx([row["credit"] for row in rows])
+    assert json.loads(sheet["steps"][0]) == lines[0]["steps"]
+    assert pq.read_table(io.BytesIO(files["household-good.parquet"]())).num_rows == len(rows)  # type: ignore[arg-type]
+
+
 def test_leaving_texts_out_reaches_every_file(offered: Callable[..., tuple[AppTest, Files]], sample: str) -> None:
     said = [b"You are in the", b"open microwave", b"living room"]
     _, full = offered(sample)
-    _, bare = offered(sample, takeaway_no_texts_graph=True, takeaway_no_texts_findings=True)
+    _, bare = offered(sample, takeaway_texts_left_out=True)
     assert list(bare) == list(full)
     for name in full:
         before, after = (text.encode() if isinstance(text := files[name](), str) else text for files in (full, bare))
         if name.endswith(".parquet"):
             assert "observation" not in pq.read_table(io.BytesIO(after)).schema.names
-        elif "weights" not in name:
+        elif "weights" not in name and not name.endswith(".meta.json"):
             assert any(words in before for words in said), name
             assert not any(words in after for words in said), name
 

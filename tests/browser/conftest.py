@@ -18,11 +18,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Error, Page, ViewportSize, expect, sync_playwright
 
 from graft_app import server
 
 HERE = Path(__file__).resolve().parent
+sys.path += [str(HERE / "support"), str(HERE.parent / "graft_core" / "support")]
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 ADVICE = "no Chromium: `apt-get install chromium` or `python -m playwright install chromium` gets one"
 LOCAL_HOSTS = {"127.0.0.1", "localhost", "::1"}
@@ -38,6 +39,7 @@ CHROMIUM_FLAGS = [
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ]
 START_SECONDS = 90.0
+expect.set_options(timeout=20_000)  # milliseconds: parts of a page arrive one by one on a busy machine
 VIEWPORT: ViewportSize = {"width": 1400, "height": 1000}
 
 
@@ -243,7 +245,7 @@ def page(
 
 def _settle(page: Page) -> None:
     """Waits until the app's script has run to its end."""
-    page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
+    page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]', timeout=60_000)
 
 
 @pytest.fixture
@@ -261,5 +263,27 @@ def visit(page: Page) -> Callable[..., Page]:
         page.wait_for_selector('[data-testid="stAppViewContainer"]')
         _settle(page)
         return page
+
+    return go
+
+
+@pytest.fixture
+def graphs(start_script: Callable[..., App]) -> str:
+    """Address of a server that draws made-up graphs, with the app's own settings."""
+    return start_script(HERE / "graph_harness.py").url
+
+
+@pytest.fixture
+def draw(page: Page, graphs: str) -> Callable[[str], float]:
+    """`draw("n=60")` opens a drawing and returns the seconds until it was painted."""
+    from graph_picture import FIND
+
+    def go(query: str) -> float:
+        begun = time.perf_counter()
+        page.goto(f"{graphs}/?{query}")
+        page.wait_for_function(FIND)
+        seconds = time.perf_counter() - begun
+        _settle(page)
+        return seconds
 
     return go

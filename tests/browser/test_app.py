@@ -7,21 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from graph_picture import ask
 from playwright.sync_api import Page, expect
 
 import graft_core as gc
 import graft_sample_data
-
-FIND_PICTURE = """() => {
-  const found = [];
-  const look = (root) => root.querySelectorAll("*").forEach((element) => {
-    if (element.graftGraph) found.push(element);
-    if (element.shadowRoot) look(element.shadowRoot);
-  });
-  look(document);
-  window.picture = found[0];
-  return found.length === 1 && found[0].graftGraph.ready();
-}"""
 
 
 def edges_of(task: str) -> list[int]:
@@ -31,18 +21,13 @@ def edges_of(task: str) -> list[int]:
     return [e for e in range(graph.n_edges) if graph.node_group[graph.edge_src[e]] == group][:40]
 
 
-def ask(page: Page, question: str, *given: Any) -> Any:
-    page.wait_for_function(FIND_PICTURE)
-    return page.evaluate("([q, given]) => window.picture.graftGraph[q](...given)", [question, list(given)])
-
-
 def edge_colours(page: Page, edges: list[int]) -> list[str]:
     return [ask(page, "colour", "edge", e) for e in edges]
 
 
 def click(page: Page, kind: str, number: int) -> None:
     at = ask(page, "screen", kind, number)
-    corner = page.evaluate("() => { const b = window.picture.getBoundingClientRect(); return [b.x, b.y]; }")
+    corner = page.evaluate("() => { const b = window.pictures[0].getBoundingClientRect(); return [b.x, b.y]; }")
     page.mouse.click(corner[0] + at["x"], corner[1] + at["y"])
 
 
@@ -57,6 +42,8 @@ def test_opens_on_the_sample_data_and_a_row_leads_to_its_graph(visit: Callable[.
     expect(page.get_by_text("142 good steps in failed rollouts")).to_be_visible()
     expect(page.get_by_test_id("stDataFrame").locator("canvas").first).to_be_visible()
     choose_row(page, 0)
+    page.wait_for_url("**at=**")
+    page.get_by_role("button", name="Graph").click()
     page.wait_for_url("**/graph?**sel=e*")
     expect(page.get_by_text("open microwave", exact=True)).to_be_visible()
     assert ask(page, "current")["kind"] == "edge"

@@ -11,6 +11,7 @@ import numpy as np
 from playwright.sync_api import Page, expect
 
 import graft_core as gc
+import graft_sample_data
 from graft_core.environments import make_world
 from graft_core.environments.policies import policy_with_success
 from graft_core.environments.sampler import rows_of, sample_paths
@@ -59,3 +60,68 @@ def test_the_good_step_is_on_the_first_screen(
     assert len(steps) >= 5
     assert visible >= 8
     assert np.mean(covered) >= 0.8
+
+
+def many_shuffles(folder: Path) -> Path:
+    """A batch on which 200 shuffles of path credit take some seconds."""
+    rows = (
+        {
+            "group_id": f"g{g}", "rollout_id": f"r{r}", "step": t, "observation": f"room {(r * t) % 5} {t}",
+            "action": f"go {(r + t) % 3}", "outcome": float((g + r) % 3 == 0),
+        }
+        for g in range(96) for r in range(8) for t in range(30)
+    )  # fmt: skip
+    path = folder / "many.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_the_shuffles_can_be_stopped(
+    start_app: Callable[..., Any], visit: Callable[..., Page], settle: Callable[[Page], None], tmp_path_factory: Any
+) -> None:
+    page = visit(start_app([many_shuffles(tmp_path_factory.mktemp("many"))]), "?a=path_gae&lam=0.1")
+    ask = page.get_by_role("button", name="Is this more than luck?")
+    expect(page.get_by_test_id("stDataFrame").first.locator("canvas").first).to_be_visible()  # the page stands still
+    ask.click()
+    expect(page.get_by_text("Shuffle").first).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    settle(page)
+    expect(ask).to_be_visible()
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    assert page.get_by_text("beyond luck").count() == 0 and page.get_by_text("dealt at random").count() == 0
+
+
+def choose_row(page: Page, row: int) -> None:
+    box = page.get_by_test_id("stDataFrame").first.locator("canvas").first.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 18, box["y"] + ROW * (row + 1) + 17)
+
+
+def test_a_chosen_row_is_explained_where_it_stands(
+    visit: Callable[..., Page], app: Any, settle: Callable[[Page], None]
+) -> None:
+    page = visit(app)
+    page.set_viewport_size({"width": 1093, "height": 800})
+    settle(page)
+    reason = page.get_by_text("Why good:")
+    expect(reason).to_be_visible()
+    found = findings(gc.load(graft_sample_data.paths()[0]))
+    rows = found.merged_rows(found.good)
+    expect(page.get_by_text(f"{rows[0]['group_id']} · {rows[0]['rollout_id']}")).to_be_visible()
+    box = page.get_by_role("button", name="Transcript").bounding_box()
+    assert box is not None and box["y"] + box["height"] <= 800, "the first screen holds the reason and the ways on"
+    choose_row(page, 2)
+    page.wait_for_url(f"**at={rows[2]['row']}**")
+    expect(page.get_by_text(f"{rows[2]['group_id']} · {rows[2]['rollout_id']}")).to_be_visible()
+    page.reload()
+    expect(page.get_by_text(f"{rows[2]['group_id']} · {rows[2]['rollout_id']}")).to_be_visible()
+    page.get_by_role("button", name="Copy finding").click()
+    copied = page.get_by_test_id("stCode").filter(has_text="SHA-256")
+    expect(copied).to_contain_text(f"{rows[2]['group_id']} · {rows[2]['rollout_id']}/{rows[2]['step']}: {rows[2]['action']}")
+    page.keyboard.press("Escape")
+    page.keyboard.press("t")
+    page.wait_for_url(f"**/rollouts?**at={rows[2]['row']}**")
+    page.go_back()
+    expect(reason).to_be_visible()
+    page.keyboard.press("g")
+    page.wait_for_url(f"**/graph?**sel=e{rows[2]['edge']}**")

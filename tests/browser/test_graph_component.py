@@ -2,131 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from graph_hands import Draw, ask, at_rest, click, move_lambda, said, settled, spot, zoom_in
+from graph_picture import FIND
 from playwright.sync_api import Page, expect
-
-from graft_app.server import config_values, flags
-
-HARNESS = Path(__file__).resolve().parent / "graph_harness.py"
-FIND_PICTURES = """() => {
-  const found = [];
-  const look = (root) => root.querySelectorAll("*").forEach((element) => {
-    if (element.graftGraph) found.push(element);
-    if (element.shadowRoot) look(element.shadowRoot);
-  });
-  look(document);
-  window.pictures = found;
-  return found.length > 0 && found.every((element) => element.graftGraph.ready());
-}"""
-
-
-@pytest.fixture(scope="module")
-def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a server that draws made-up graphs, with the app's own settings."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    folder = tmp_path_factory.mktemp("harness")
-    settings = config_values() | {"server.port": port, "server.address": "127.0.0.1"}
-    command = [sys.executable, "-m", "streamlit", "run", str(HARNESS), *flags(settings)]
-    with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, env={**os.environ})
-    url = f"http://127.0.0.1:{port}"
-    for _ in range(400):
-        try:
-            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2):
-                break
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    else:
-        process.kill()
-        pytest.fail(f"the harness did not start:\n{(folder / 'server.log').read_text(errors='replace')}")
-    yield url
-    process.terminate()
-    process.wait(10)
-
-
-Draw = Callable[..., float]
-
-
-@pytest.fixture
-def draw(page: Page, harness: str) -> Draw:
-    """`draw("n=60")` opens a drawing and returns the seconds until it was painted."""
-
-    def go(query: str) -> float:
-        begun = time.perf_counter()
-        page.goto(f"{harness}/?{query}")
-        page.wait_for_function(FIND_PICTURES)
-        seconds = time.perf_counter() - begun
-        settled(page)
-        return seconds
-
-    return go
-
-
-def settled(page: Page) -> None:
-    page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
-
-
-def ask(page: Page, question: str, *arguments: Any, picture: int = 0) -> Any:
-    """One question to the picture's inspector."""
-    return page.evaluate(
-        "([picture, question, given]) => window.pictures[picture].graftGraph[question](...given)",
-        [picture, question, list(arguments)],
-    )
-
-
-def spot(page: Page, kind: str, number: int) -> tuple[float, float]:
-    """Where a node or the middle of an edge is on the page."""
-    at = ask(page, "screen", kind, number)
-    corner = page.evaluate("() => { const b = window.pictures[0].getBoundingClientRect(); return [b.x, b.y]; }")
-    return corner[0] + at["x"], corner[1] + at["y"]
-
-
-def click(page: Page, kind: str, number: int) -> None:
-    page.mouse.click(*spot(page, kind, number))
-
-
-def at_rest(page: Page, node: int) -> float:
-    """Where a node is, left to right, once the view has stopped moving."""
-    last = None
-    while (at := ask(page, "screen", "node", node)) != last:
-        last = at
-        page.wait_for_timeout(150)
-    return float(at["x"])
-
-
-def said(page: Page, words: str) -> None:
-    expect(page.get_by_text(words, exact=True)).to_be_visible()
-
-
-def move_lambda(page: Page, times: int = 1) -> None:
-    slider = page.get_by_role("slider", name="lambda")
-    slider.focus()
-    for _ in range(times):
-        slider.press("ArrowRight")
-
-
-def zoom_in(page: Page, node: int, times: int = 1) -> None:
-    """Ctrl + wheel over a node."""
-    page.mouse.move(*spot(page, "node", node))
-    page.keyboard.down("Control")
-    for _ in range(times):
-        page.mouse.wheel(0, -300)
-    page.keyboard.up("Control")
-    page.wait_for_timeout(300)
 
 
 def all_colours(page: Page) -> dict[str, str]:
@@ -288,11 +172,11 @@ def test_hostile_text_stays_text(page: Page, draw: Draw, watch: Any) -> None:
     assert page.locator(".graft-panel img, .graft-panel script").count() == 0
 
 
-def test_a_graph_in_a_hidden_tab_is_fitted_when_it_appears(page: Page, harness: str) -> None:
-    page.goto(f"{harness}/?n=60&tab=1")
+def test_a_graph_in_a_hidden_tab_is_fitted_when_it_appears(page: Page, graphs: str) -> None:
+    page.goto(f"{graphs}/?n=60&tab=1")
     settled(page)
     page.get_by_role("tab", name="graph").click()
-    page.wait_for_function(FIND_PICTURES)
+    page.wait_for_function(FIND)
     page.wait_for_timeout(300)
     xs = [ask(page, "screen", "node", int(node))["x"] for node in ask(page, "positions")]
     assert min(xs) > 0 and max(xs) < 1300 and max(xs) - min(xs) > 700
@@ -337,14 +221,14 @@ def test_buttons_zoom_and_fit_without_motion_where_none_is_wanted(page: Page, dr
     assert ask(page, "view")["scale"] == pytest.approx(before)
 
 
-def test_only_a_change_of_colour_travels(page: Page, harness: str) -> None:
+def test_only_a_change_of_colour_travels(page: Page, graphs: str) -> None:
     sizes: list[int] = []
     page.on(
         "websocket",
         lambda socket: socket.on("framereceived", lambda frame: sizes.append(len(frame))),
     )
-    page.goto(f"{harness}/?n=300")
-    page.wait_for_function(FIND_PICTURES)
+    page.goto(f"{graphs}/?n=300")
+    page.wait_for_function(FIND)
     settled(page)
     first = sum(sizes)
     sizes.clear()
@@ -369,7 +253,7 @@ def test_a_picture_that_goes_is_taken_down_and_comes_back(page: Page, draw: Draw
         expect(page.locator(".graft-graph canvas")).to_have_count(0)
         assert page.evaluate("() => window.pictures[0].graftGraph.ready()") is False  # the old one is closed
         page.get_by_text("away", exact=True).click()
-        page.wait_for_function(FIND_PICTURES)
+        page.wait_for_function(FIND)
         expect(page.locator(".graft-graph canvas")).to_have_count(1)
     assert watch.page_errors == []
 
@@ -388,12 +272,3 @@ def test_another_graph_under_the_same_key_replaces_the_first(page: Page, draw: D
     page.wait_for_function("n => Object.keys(window.pictures[0].graftGraph.positions()).length === n", arg=many)
     expect(page.locator(".graft-graph canvas")).to_have_count(1)
     assert watch.page_errors == []
-
-
-def test_the_path_of_a_rollout_is_set_off(page: Page, draw: Draw) -> None:
-    draw("n=60")
-    assert ask(page, "path") == []
-    draw("n=60&rollout=2")
-    path = ask(page, "path")
-    assert len(path) >= 5
-    expect(page.get_by_text("path of the chosen rollout")).to_be_visible()

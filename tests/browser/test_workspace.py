@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,9 +18,11 @@ from playwright.sync_api import Page, expect
 
 import graft_core as gc
 import graft_sample_data
+from graft_core.insight.saved_views import from_json, saved
 from graft_core.rollouts import RolloutBatch
 
 Visit = Callable[..., Page]
+WIDGET_BYTES = 15_000
 SLOW = 20_000  # milliseconds; parts of the page arrive one by one on a busy machine
 
 
@@ -134,3 +142,132 @@ def test_no_sideways_scroll_at_1093(start: Callable[[str], Page], page: Page) ->
         start(where)
         drawn(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= 1093
+
+
+class Relay:
+    """A way to the app that counts the bytes its server sends."""
+
+    def __init__(self, port: int) -> None:
+        self.port, self.sent = port, 0
+        self.door = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.door.getsockname()[1]}"
+
+    def quiet(self, page: Page) -> int:
+        """Bytes sent once nothing has come for half a second."""
+        before = -1
+        while self.sent != before:
+            before = self.sent
+            page.wait_for_timeout(500)
+        return before
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # closed
+            while True:
+                browser, _ = self.door.accept()
+                server = socket.create_connection(("127.0.0.1", self.port))
+                for pair in ((browser, server, False), (server, browser, True)):
+                    threading.Thread(target=self._carry, args=pair, daemon=True).start()
+
+    def _carry(self, source: socket.socket, target: socket.socket, counted: bool) -> None:
+        with source, suppress(OSError):
+            while part := source.recv(65536):
+                target.sendall(part)
+                self.sent += len(part) if counted else 0
+            target.shutdown(socket.SHUT_WR)
+
+
+@pytest.fixture
+def relay(app: Any) -> Iterator[Relay]:
+    made = Relay(urlsplit(app.url).port or 0)
+    yield made
+    made.door.close()
+
+
+WHERE = {
+    "findings": "", "graph": "graph?task=cool+apple", "compare": "compare", "rollouts": "rollouts?at=5",
+    "two rollouts": "rollouts?rollout=r1&beside=r5", "states": "states", "live": "live", "open": "open",
+}
+
+
+def test_a_widget_that_changes_nothing_shown_moves_little(
+    page: Page, relay: Relay, settle: Callable[[Page], None]
+) -> None:
+    """Opening the expert drawer runs a whole page again; where there is none the page is run again as it is.
+
+    The first page comes twice: the browser then has the code that draws a drawer's widgets.
+    """
+    moved = {}
+    for name, where in [("findings", ""), *WHERE.items()]:
+        page.goto(f"{relay.url}/{where}")
+        page.wait_for_selector('[data-testid="stAppViewContainer"]')
+        settle(page)
+        before = relay.quiet(page)  # figures and their libraries come after the script's end
+        drawer = page.get_by_role("button", name="Expert")
+        if drawer.count():
+            drawer.first.click()
+            expect(page.get_by_text("offer all estimators")).to_be_visible()
+        else:
+            page.keyboard.press("r")
+        settle(page)
+        moved[name] = relay.quiet(page) - before
+    print("\nbytes over the wire for a widget that changes nothing shown: " + ", ".join(f"{k} {v:,}" for k, v in moved.items()))
+    assert all(0 < n <= WIDGET_BYTES for n in moved.values()), moved
+
+
+def test_an_address_of_other_data_says_so(start: Callable[[str], Page], settle: Callable[[Page], None]) -> None:
+    page = start("graph?task=heat+mug&sel=n55&a=path_gae&data=00112233445566ff")
+    expect(page.get_by_text("This address was made on other data")).to_be_visible()
+    own = hashlib.sha256(graft_sample_data.paths()[0].read_bytes()).hexdigest()[:16]
+    assert asked(page) == {"a": "path_gae", "data": own}
+    page.get_by_role("button", name="Dismiss").click()
+    expect(page.get_by_text("This address was made on other data")).to_have_count(0)
+
+
+def test_the_way_back_leads_out_of_the_app(start: Callable[[str], Page], page: Page, settle: Callable[[Page], None]) -> None:
+    """The app writes the data's hash into the address; that must not bring the reader back for ever."""
+    page.goto("about:blank")
+    start("")
+    page.wait_for_url("**data=**")
+    for _ in range(2):
+        page.go_back()
+        if page.url == "about:blank":
+            break
+        settle(page)
+    assert page.url == "about:blank"
+
+
+def test_a_view_is_saved_opened_and_taken_back(
+    start_app: Callable[..., Any], visit: Callable[..., Page], settle: Callable[[Page], None], tmp_path_factory: Any
+) -> None:
+    path = shutil.copy(graft_sample_data.paths()[0], tmp_path_factory.mktemp("views"))
+    app = start_app([path])
+    page = visit(app, "rollouts?at=76&a=path_gae&lam=0.5")
+    page.get_by_role("button", name="Views").click()
+    page.get_by_placeholder("a name").fill("the <b>turn</b>")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    page = visit(app, "compare?c_a=gigpo")
+    page.get_by_role("button", name="Views").click()
+    page.get_by_role("button", name="the <b>turn</b>").first.click()
+    page.wait_for_url("**/rollouts?**")
+    settle(page)
+    got = asked(page)
+    assert {name: got[name] for name in ("at", "a", "lam")} == {"at": "76", "a": "path_gae", "lam": "0.5"}
+    assert "c_a" not in got
+    drawn(page)
+    page.get_by_role("button", name="Views").click()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Share 1 view").click()
+    shared = Path(waiting.value.path())
+    assert list(from_json(shared.read_bytes())) == ["the <b>turn</b>"]
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    copy = shared.with_name("views.json")
+    shutil.copy(shared, copy)
+    page.locator('input[type="file"]').set_input_files(copy)
+    expect(page.get_by_text("Added.")).to_be_visible()
+    assert list(saved(path)) == ["the <b>turn</b>"]

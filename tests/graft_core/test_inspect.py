@@ -52,6 +52,15 @@ def test_text_marks_the_chosen_rule(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "  task g: 3 steps of 2 rollouts, empty: (empty)" in capsys.readouterr().out
 
 
+def test_chance_is_said_where_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(rows(tmp_path / "a.jsonl"))
+    assert main(["inspect", path]) == 0
+    assert "by luck" not in capsys.readouterr().out
+    assert main(["inspect", path, "--chance"]) == 0
+    head, first = [line for line in capsys.readouterr().out.splitlines() if "beyond luck" in line or "* exact" in line]
+    assert head.split()[-4:] == ["by", "luck", "beyond", "luck"] and " to " in first
+
+
 def test_hostile_text_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = rows(tmp_path / "a.jsonl")
     path.write_text(path.read_text().replace('"S"', r'"\u001b[2J\u202egone"'))

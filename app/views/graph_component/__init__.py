@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from streamlit.components.v2.types import ComponentRenderer
 
 LIBRARY_FILE: Final = "lib/vis-9.1.2/vis-network.min.js"
-DRAWING_FILES: Final = ("geometry.js", "looks.js", "labels.js", "keyboard.js", "legend.js", "panel.js", "loader.js")
+DRAWING_FILES: Final = (
+    "geometry.js", "looks.js", "marks.js", "labels.js", "link.js", "help.js", "keyboard.js", "legend.js", "panel.js",
+    "loader.js",
+)
 
 
 EMPTY: Final = "<span hidden></span>"
@@ -25,13 +28,14 @@ FRAME: Final = """
 <div class="graft-panel">
   <div class="graft-tools">
     <span class="graft-caption"></span>
-    <span class="graft-keys">drag to pan · Ctrl + wheel zooms · arrow keys walk · x flips A and B</span>
+    <span class="graft-keys">drag to pan · Ctrl + wheel zooms · arrow keys walk · ? lists the keys</span>
     <button type="button" data-do="in" title="Zoom in (+)" aria-label="Zoom in">+</button>
     <button type="button" data-do="out" title="Zoom out (-)" aria-label="Zoom out">−</button>
     <button type="button" data-do="fit" title="Show everything (0)">Fit</button>
     <button type="button" data-do="png" title="Download this view as a PNG picture">PNG</button>
+    <button type="button" data-do="help" title="What the keys do (?)" aria-label="Keys" aria-expanded="false">?</button>
   </div>
-  <div class="graft-graph"></div>
+  <div class="graft-body"><div class="graft-graph"></div><dl class="graft-help" hidden></dl></div>
   <div class="graft-legend"></div>
   <div class="graft-spoken" aria-live="polite"></div>
 </div>

@@ -53,18 +53,25 @@ const MOST_STRETCH = 2.2;
 
 function arranged(source, frame) {
   const { left, right, top, bottom } = extent(source);
-  const wide = (frame.clientWidth - 80) / (right - left), tall = (frame.clientHeight - 64) / (bottom - top);
+  const wide = (frame.clientWidth - sides(source)) / (right - left), tall = (frame.clientHeight - 64) / (bottom - top);
   const room = Math.min(wide, tall, 1.5);
   const stretch = (free) => Math.min(Math.max(Math.min(free, 1.5) / room, 1), MOST_STRETCH);
   const [across, down] = [stretch(wide), stretch(tall)];
   return { ...source, x: source.x.map((x) => x * across), y: source.y.map((y) => y * down) };
 }
 
+// Pixels kept free beside the picture; the names of lanes stand on the left.
+const SIDE = 40, LANE_NAMES = 150;
+
+function sides(structure) {
+  return SIDE + (structure.aside.length ? LANE_NAMES : SIDE);
+}
+
 // Scale at which everything is in view.
 function fittingScale(panel) {
   const [width, height] = [panel.frame.clientWidth, panel.frame.clientHeight];
   const { left, right, top, bottom } = extent(panel.structure);
-  return Math.max(0.02, Math.min((width - 80) / (right - left), (height - 64) / (bottom - top), 1.5));
+  return Math.max(0.02, Math.min((width - sides(panel.structure)) / (right - left), (height - 64) / (bottom - top), 1.5));
 }
 
 function extent(structure) {

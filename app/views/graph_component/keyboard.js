@@ -8,9 +8,14 @@ function onKey(panel, event) {
     ArrowUp: () => nextSibling(panel, -1), ArrowDown: () => nextSibling(panel, 1),
     Home: () => walkTo(panel, { kind: "node", id: panel.structure.node[startRow(panel)] }),
     Escape: () => walkTo(panel, { kind: null, id: null }),
-    "0": () => fitAll(panel, true), "+": () => zoomBy(panel, 1.25), "-": () => zoomBy(panel, 0.8),
-    x: () => panel.component.setTriggerValue("flip", true),
+    "0": () => fitLinked(panel), "+": () => zoomBy(panel, 1.25), "-": () => zoomBy(panel, 0.8),
+    x: () => focusPeer(panel) || panel.component.setTriggerValue("flip", true),
+    n: () => otherRollout(panel, 1), p: () => otherRollout(panel, -1),
+    PageDown: () => otherRollout(panel, 1), PageUp: () => otherRollout(panel, -1),
+    "/": () => document.querySelector(`input[aria-label="${panel.wanted.data.search}"]`)?.focus(),
+    "?": () => toggleHelp(panel),
   };
+  if (event.key === "Escape" && !panel.help.hidden) actions.Escape = () => toggleHelp(panel, false);
   const act = actions[event.key];
   if (!act) return;
   event.preventDefault();
@@ -36,11 +41,31 @@ function walkForward(panel) {
     return walkTo(panel, { kind: "node", id: structure.node[structure.to[at]] });
   }
   if (panel.current?.kind !== "node") return walkTo(panel, { kind: "node", id: structure.node[startRow(panel)] });
-  const leaving = panel.leaving[currentRow(panel)];
+  const following = alongPath(panel);
+  const leaving = following === undefined ? panel.leaving[currentRow(panel)] : [following];
   if (leaving.length === 0) return undefined;
   const busiest = leaving.reduce((best, at) => (structure.count[at] > structure.count[best] ? at : best));
   panel.trail.push(panel.current.id);
   return walkTo(panel, { kind: "node", id: structure.node[structure.to[busiest]] });
+}
+
+// The edge on which the highlighted rollout goes on from here: the next one it takes, where it comes back several times.
+function alongPath(panel) {
+  const edges = panel.paths[0]?.edges ?? [], row = currentRow(panel);
+  const leaves = (at) => panel.structure.from[at] === row;
+  const ahead = edges.findIndex((at, rank) => rank >= panel.along && leaves(at));
+  const rank = ahead >= 0 ? ahead : edges.findIndex(leaves);
+  if (rank < 0) return undefined;
+  panel.along = rank + 1;
+  return edges[rank];
+}
+
+// The page knows the rollouts; it answers with a path and a selection.
+function otherRollout(panel, by) {
+  clearTimeout(panel.emitTimer);
+  panel.along = 0;
+  const { kind, id } = panel.current ?? { kind: null, id: null };
+  panel.component.setTriggerValue("rollout", { by, kind, id, version: panel.structure.version });
 }
 
 function walkBack(panel) {
@@ -50,7 +75,8 @@ function walkBack(panel) {
   }
   const before = panel.trail.pop();
   if (before !== undefined) return walkTo(panel, { kind: "node", id: before });
-  const arriving = panel.arriving[currentRow(panel)];
+  const edges = panel.paths[0]?.edges ?? [], row = currentRow(panel);
+  const arriving = [...edges.filter((at) => structure.to[at] === row), ...panel.arriving[row]];
   return arriving.length ? walkTo(panel, { kind: "node", id: structure.node[structure.from[arriving[0]]] }) : undefined;
 }
 
@@ -66,7 +92,7 @@ function nextSibling(panel, step) {
 }
 
 function walkTo(panel, selection) {
-  select(panel, selection, true);
+  choose(panel, selection, true);
   clearTimeout(panel.emitTimer);
   panel.emitTimer = setTimeout(() => emit(panel), EMIT_DELAY);
 }

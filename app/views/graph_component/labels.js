@@ -1,79 +1,14 @@
 // Labels keep their size on screen and are drawn where there is room, the important ones first; whatever finds no
-// room appears on zooming in. Also the marks that vis-network has no shape for.
+// room appears on zooming in.
 const LABEL_SIZE = 12;
 const CELL = 48;
-
-function drawOverlay(panel, ctx) {
-  const scale = panel.network.getScale();
-  hatchEmptyNodes(panel, ctx, scale);
-  ringSelected(panel, ctx, scale);
-  drawLabels(panel, ctx, scale);
-}
-
-function fillPage(panel, ctx) {
-  ctx.save();
-  ctx.setTransform(1, 0, 0, 1, 0, 0);
-  ctx.fillStyle = panel.theme.page;
-  ctx.fillRect(0, 0, ctx.canvas.width, ctx.canvas.height);
-  ctx.restore();
-}
-
-function drawUnderlay(panel, ctx) {
-  fillPage(panel, ctx);
-  if (panel.path.length === 0) return;
-  ctx.save();
-  ctx.strokeStyle = panel.theme.band;
-  ctx.lineWidth = 13 / panel.network.getScale();
-  ctx.lineCap = "round";
-  ctx.lineJoin = "round";
-  ctx.beginPath();   // one path, one stroke: where the rollout passes twice the band does not darken
-  panel.path.forEach((at) => traceEdge(ctx, panel.structure, at));
-  ctx.stroke();
-  ctx.restore();
-}
-
-function hatchEmptyNodes(panel, ctx, scale) {
-  const { structure, theme } = panel;
-  const empty = structure.palette.value.length;
-  ctx.save();
-  ctx.strokeStyle = theme.grey;
-  ctx.lineWidth = Math.max(1, 0.8 / scale);
-  structure.node.forEach((_, at) => {
-    if (panel.nodeNumbers[at] !== empty || structure.kind[at] !== "ordinary") return;
-    const x = structure.x[at], y = structure.y[at], r = structure.size[at];
-    ctx.save();
-    ctx.beginPath();
-    ctx.arc(x, y, r, 0, 2 * Math.PI);
-    ctx.clip();
-    ctx.beginPath();
-    for (let shift = -r; shift <= r; shift += Math.max(r / 2, 3)) {
-      ctx.moveTo(x + shift - r, y + r);
-      ctx.lineTo(x + shift + r, y - r);
-    }
-    ctx.stroke();
-    ctx.restore();
-  });
-  ctx.restore();
-}
-
-function ringSelected(panel, ctx, scale) {
-  const { structure, theme, current } = panel;
-  if (current?.kind !== "node") return;
-  const at = panel.rowOfNode.get(current.id);
-  ctx.save();
-  ctx.strokeStyle = theme.accent;
-  ctx.lineWidth = 2.5 / scale;
-  ctx.beginPath();
-  ctx.arc(structure.x[at], structure.y[at], structure.size[at] * 1.25 + 4 / scale, 0, 2 * Math.PI);
-  ctx.stroke();
-  ctx.restore();
-}
 
 function drawLabels(panel, ctx, scale) {
   const { structure, theme } = panel;
   const width = ctx.canvas.clientWidth, height = ctx.canvas.clientHeight;
   const origin = panel.network.canvasToDOM({ x: 0, y: 0 });
-  const room = openRoom();
+  const room = openRoom(width);
+  panel.written = [];
   const visible = [];
   structure.node.forEach((_, at) => {
     const x = origin.x + structure.x[at] * scale, y = origin.y + structure.y[at] * scale, r = structure.size[at] * scale;
@@ -106,14 +41,22 @@ function labelNode(panel, ctx, room, at, spot, must) {
   const text = panel.structure.label[at];
   if (!text) return;
   const half = measure(panel, ctx, text) / 2 + 2, tall = LABEL_SIZE / 2 + 2;
-  for (const y of [spot.y + spot.r + tall + 1, spot.y - spot.r - tall - 1]) {
-    const box = { left: spot.x - half, right: spot.x + half, top: y - tall, bottom: y + tall };
+  for (const { x, y } of labelPlaces(panel, room, at, spot, half, tall)) {
+    const box = { left: x - half, right: x + half, top: y - tall, bottom: y + tall };
     if (must || hasRoom(room, box)) {
       takeRoom(room, box);
-      writeWithHalo(ctx, text, spot.x, y, panel.theme.text, panel.theme.page, must);
+      panel.written.push({ text, ...box });
+      writeWithHalo(ctx, text, x, y, panel.theme.text, panel.theme.page, must);
       return;
     }
   }
+}
+
+// Below the node, else above it; the name of a lane in front of its first node. Never cut off by the frame's sides.
+function labelPlaces(panel, room, at, spot, half, tall) {
+  const x = spot.x < 0 || spot.x > room.width ? spot.x : Math.min(Math.max(spot.x, half), Math.max(room.width - half, half));
+  if (panel.aside.has(at)) return [{ x: Math.max(spot.x - spot.r - half - 4, half), y: spot.y }];
+  return [{ x, y: spot.y + spot.r + tall + 1 }, { x, y: spot.y - spot.r - tall - 1 }];
 }
 
 function labelEdge(panel, ctx, room, at, scale, origin, must) {
@@ -156,8 +99,8 @@ function measure(panel, ctx, text) {
   return known;
 }
 
-function openRoom() {
-  return new Map();
+function openRoom(width) {
+  return Object.assign(new Map(), { width });
 }
 
 function cellsOf(box) {

@@ -6,12 +6,14 @@ function drawLegend(panel) {
   const zero = (structure.palette.light.firm.length - 2) / 2;
   const occurs = {
     empty: panel.nodeNumbers.includes(structure.palette.value.length), thin: structure.thin.includes(1),
-    path: panel.path.length > 0, undefined: numbers.has(2 * zero + 1), zero: numbers.has(zero),
+    path: panel.paths[0]?.edges.length > 0, path2: panel.paths[1]?.edges.length > 0, chain: panel.chains.length > 0,
+    found: panel.found.length > 0, undefined: numbers.has(2 * zero + 1), zero: numbers.has(zero),
     negative: panel.edgeNumbers.some((number) => number < zero),
     positive: panel.edgeNumbers.some((number) => number > zero && number <= 2 * zero),
   };
   const items = structure.legend.filter(([symbol]) => occurs[symbol] ?? kinds.has(symbol));
-  const parts = items.map(([symbol, meaning]) => legendItem(symbolPicture(structure, theme, symbol), meaning));
+  const named = { path: panel.paths[0]?.name, path2: panel.paths[1]?.name };
+  const parts = items.map(([symbol, meaning]) => legendItem(symbolPicture(structure, theme, symbol), named[symbol] || meaning));
   const inks = structure.palette[theme.name].firm.slice(0, -1);
   parts.push(scaleItem(scales.valueName, scales.value[0], scales.value[1], structure.palette.value, theme));
   parts.push(scaleItem(scales.creditName, -scales.credit, scales.credit, inks, theme));
@@ -62,10 +64,15 @@ function symbolPicture(structure, theme, symbol) {
   const strokes = {
     positive: [palette.firm[2 * zero], []], negative: [palette.firm[0], NEGATIVE_DASH], zero: [palette.firm[zero], []],
     undefined: [palette.firm[zero], UNDEFINED_DASH], thin: [palette.thin[2 * zero], []],
-    path: [theme.band, []],
+    path: [theme.band, []], path2: [theme.band2, BANDS[1].dash], chain: [theme.grey, []],
   };
   if (!strokes[symbol]) return shapePicture(structure, theme, symbol);
-  return linePicture(strokes[symbol], { thin: 1.2, path: 9 }[symbol] ?? 2.6);
+  const [canvas, ink] = linePicture(strokes[symbol], { thin: 1.2, path: 9, path2: 6, chain: 1.6 }[symbol] ?? 2.6);
+  if (symbol === "chain") {
+    ink.fillStyle = theme.grey;
+    [10, 15, 20].forEach((x) => { ink.beginPath(); ink.arc(x, 6, 2.2, 0, 2 * Math.PI); ink.fill(); });
+  }
+  return canvas;
 }
 
 function linePicture([colour, dash], width) {
@@ -77,7 +84,7 @@ function linePicture([colour, dash], width) {
   ink.moveTo(1, 6);
   ink.lineTo(29, 6);
   ink.stroke();
-  return canvas;
+  return [canvas, ink];
 }
 
 function shapePicture(structure, theme, symbol) {
@@ -86,8 +93,9 @@ function shapePicture(structure, theme, symbol) {
   const middle = fills[fills.length >> 1];
   const fill = { success: fills[fills.length - 1], failure: fills[0], ordinary: middle, start: middle }[symbol];
   ink.fillStyle = fill ?? theme.page;
-  ink.strokeStyle = fill ? theme.outline : theme.grey;
+  ink.strokeStyle = symbol === "found" ? theme.text : fill ? theme.outline : theme.grey;
   ink.lineWidth = fill ? 1 : 1.6;
+  ink.setLineDash(symbol === "found" ? [4, 2.5] : []);
   ink.beginPath();
   tracePath(ink, symbol);
   ink.closePath();

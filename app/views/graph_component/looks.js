@@ -17,6 +17,7 @@ function readTheme(element) {
     outline: dark ? "#c3c7cf" : "#4a4e57",
     grey: "#969696",
     band: dark ? "rgba(240, 228, 66, 0.28)" : "rgba(230, 159, 0, 0.30)",
+    band2: dark ? "rgba(230, 150, 195, 0.60)" : "rgba(170, 60, 130, 0.50)",
   };
 }
 
@@ -51,13 +52,18 @@ function nodeItem(structure, theme, at, number) {
   };
 }
 
+function inkOf(structure, theme, at, number) {
+  const palette = structure.palette[theme.name];
+  return (structure.thin[at] ? palette.thin : palette.firm)[number];
+}
+
 // `boost` makes up for a picture that had to be shrunk to fit: lines keep their pixels.
 function edgeInk(structure, theme, at, number, boost) {
   const palette = structure.palette[theme.name];
   const zero = (palette.firm.length - 2) / 2;
   const undefinedNumber = palette.firm.length - 1;
   const dash = number === undefinedNumber ? UNDEFINED_DASH : number < zero ? NEGATIVE_DASH : null;
-  const colour = (structure.thin[at] ? palette.thin : palette.firm)[number];
+  const colour = inkOf(structure, theme, at, number);
   return {
     color: { color: colour, highlight: colour, hover: colour, inherit: false },
     dashes: dash ? dash.map((part) => part * boost) : false,
@@ -71,6 +77,19 @@ function edgeItem(structure, theme, at, number, boost) {
     ...edgeInk(structure, theme, at, number, boost),
     ...(isLoop(structure, at) ? selfLoop(structure, at) : { smooth: bend(structure.curve[at]) }),
   };
+}
+
+// New colours go straight to the drawn objects: by way of the data sets thousands of edges would take seconds.
+function inkNode(panel, at) {
+  const { options } = panel.network.body.nodes[panel.structure.node[at]];
+  options.color = { ...options.color, ...nodeColour(panel.structure, panel.theme, at, panel.nodeNumbers[at]) };
+}
+
+function inkEdge(panel, at) {
+  const { options } = panel.network.body.edges[panel.structure.edge[at]];
+  const { color, dashes } = edgeInk(panel.structure, panel.theme, at, panel.edgeNumbers[at], panel.boost);
+  options.color = { ...options.color, ...color };
+  options.dashes = dashes;
 }
 
 function bend(curve) {

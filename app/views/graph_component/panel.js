@@ -23,9 +23,10 @@ function present(panel) {
   const { structure, data, numbers } = panel.wanted;
   const theme = readTheme(panel.root);
   panel.scales = data.scales;
+  panel.link = data.link;
   if (panel.source !== structure) build(panel, structure, theme, numbers);
   else repaint(panel, theme, numbers);
-  showPath(panel, data.path);
+  showMarks(panel, data);
   followSelection(panel, data.selection);
 }
 
@@ -44,13 +45,15 @@ function decode(characters) {
 function openPanel(root) {
   const panel = {
     root, turn: 0, frame: root.querySelector(".graft-graph"), legend: root.querySelector(".graft-legend"),
-    caption: root.querySelector(".graft-caption"), spoken: root.querySelector(".graft-spoken"), pending: [],
+    caption: root.querySelector(".graft-caption"), spoken: root.querySelector(".graft-spoken"), help: root.querySelector(".graft-help"), pending: [],
   };
   panel.listeners = new AbortController();
   const { signal } = panel.listeners;
   const tools = {
-    in: () => zoomBy(panel, 1.25), out: () => zoomBy(panel, 0.8), fit: () => fitAll(panel, true), png: () => downloadPng(panel),
+    in: () => zoomBy(panel, 1.25), out: () => zoomBy(panel, 0.8), fit: () => fitLinked(panel), png: () => downloadPng(panel),
+    help: () => toggleHelp(panel),
   };
+  fillHelp(panel.help);
   root.querySelectorAll("[data-do]").forEach((button) => {
     button.addEventListener("click", () => panel.network && tools[button.dataset.do](), { signal });
   });
@@ -61,6 +64,7 @@ function openPanel(root) {
   panel.resize.observe(panel.frame);
   panel.frame.graftGraph = inspector(panel);
   panels.set(root, panel);
+  openRegistry(BUILD).panels.add(panel);
   return panel;
 }
 
@@ -71,6 +75,7 @@ function closePanel(panel) {
   panel.network?.destroy();
   panel.network = undefined;
   panels.delete(panel.root);
+  openRegistry(BUILD).panels.delete(panel);
 }
 
 // Plain wheel belongs to the page; only with Ctrl (or Cmd) does it reach the zoom of vis-network.
@@ -87,6 +92,7 @@ function onResize(panel) {
   panel.network.setSize("100%", "100%");
   panel.structure = arranged(panel.source, panel.frame);
   panel.nodes.update(panel.structure.node.map((id, at) => ({ id, x: panel.structure.x[at], y: panel.structure.y[at] })));
+  panel.structure.node.forEach((_, at) => inkNode(panel, at));   // an update brings back the colours of the beginning
   fitAll(panel, false);
 }
 
@@ -95,7 +101,8 @@ function build(panel, source, theme, numbers) {
   const structure = arranged(source, panel.frame);
   Object.assign(panel, {
     source, structure, theme, nodeNumbers: numbers.nodes, edgeNumbers: numbers.edges, current: null, trail: [], widths: new Map(),
-    touched: false, fitted: false, lastTold: undefined, pending: [], path: [], ...indexes(structure),
+    touched: false, fitted: false, lastTold: undefined, pending: [], paths: [], along: 0, found: [], twins: [],
+    marks: "", toldView: "", ...indexes(structure),
   });
   panel.boost = Math.min(Math.max(1 / fittingScale(panel), 1), 2.5);
   panel.nodes = new vis.DataSet(structure.node.map((_, at) => nodeItem(structure, theme, at, numbers.nodes[at])));
@@ -107,7 +114,7 @@ function build(panel, source, theme, numbers) {
   const frame = panel.frame.querySelector(".vis-network");
   frame.tabIndex = 0;
   frame.setAttribute("role", "application");
-  frame.setAttribute("aria-label", `Graph, ${structure.caption}. Arrow keys walk along edges, x flips A and B.`);
+  frame.setAttribute("aria-label", `Graph, ${structure.caption}. Arrow keys walk along edges, x flips A and B, question mark lists all keys.`);
   panel.caption.textContent = structure.caption;
   drawLegend(panel);
   fitAll(panel, false);
@@ -149,35 +156,34 @@ function indexes(structure) {
     rowOfNode: new Map(structure.node.map((id, at) => [id, at])),
     rowOfEdge: new Map(structure.edge.map((id, at) => [id, at])),
     byImportance: rows.sort((one, other) => special(other) - special(one) || structure.visits[other] - structure.visits[one]),
+    aside: new Set(structure.aside),
+    chains: structure.edge.map((_, at) => at).filter((at) => structure.length[at] > 1),
     edgesByCount: structure.edge.map((_, at) => at).sort((one, other) => structure.count[other] - structure.count[one]),
   };
 }
 
+// Only what has another colour than before is touched.
 function repaint(panel, theme, numbers) {
   const everything = !sameTheme(panel.theme, theme);
-  const { structure } = panel;
-  const nodes = [], edges = [];
-  numbers.nodes.forEach((number, at) => {
-    if (!everything && number === panel.nodeNumbers[at]) return;
-    nodes.push({ id: structure.node[at], color: nodeColour(structure, theme, at, number) });
-  });
-  numbers.edges.forEach((number, at) => {
-    if (!everything && number === panel.edgeNumbers[at]) return;
-    edges.push({ id: structure.edge[at], ...edgeInk(structure, theme, at, number, panel.boost) });
-  });
+  const before = { nodes: panel.nodeNumbers, edges: panel.edgeNumbers };
   Object.assign(panel, { theme, nodeNumbers: numbers.nodes, edgeNumbers: numbers.edges });
-  if (nodes.length) panel.nodes.update(nodes);
-  if (edges.length) panel.edges.update(edges);
+  numbers.nodes.forEach((number, at) => { if (everything || number !== before.nodes[at]) inkNode(panel, at); });
+  numbers.edges.forEach((number, at) => { if (everything || number !== before.edges[at]) inkEdge(panel, at); });
   if (everything) panel.widths.clear();
   drawLegend(panel);
   panel.network.redraw();
 }
 
-// A band behind the edges of one rollout.
-function showPath(panel, wanted) {
-  const path = (wanted ?? []).filter((id) => panel.rowOfEdge.has(id)).map((id) => panel.rowOfEdge.get(id));
-  if (String(path) === String(panel.path)) return;
-  panel.path = path;
+// Bands behind the edges of one or two rollouts, rings around what a search found, and the other places of the selection.
+function showMarks(panel, { paths, found, twins, title, note }) {
+  const told = JSON.stringify([paths, found, twins, title, note]);
+  if (told === panel.marks) return;
+  const rows = (ids, of) => ids.filter((id) => of.has(id)).map((id) => of.get(id));
+  panel.marks = told;
+  panel.paths = paths.map(({ name, edges }) => ({ name, edges: rows(edges, panel.rowOfEdge) }));
+  panel.found = rows(found, panel.rowOfNode);
+  panel.twins = twins;
+  panel.caption.textContent = [title, panel.structure.caption, note].filter(Boolean).join(" · ");
   drawLegend(panel);
   panel.network.redraw();
 }
@@ -188,9 +194,17 @@ function onClick(panel, event) {
   const edge = node === undefined ? panel.network.getEdgeAt(at) : undefined;
   const kind = node !== undefined ? "node" : edge !== undefined ? "edge" : null;
   panel.trail = [];
+  panel.along = 0;
   clearTimeout(panel.emitTimer);
-  select(panel, { kind, id: node ?? edge ?? null }, false);
+  choose(panel, { kind, id: node ?? edge ?? null }, false);
   emit(panel);
+}
+
+// The reader's own choice, which linked pictures share at once.
+function choose(panel, selection, bringIntoView) {
+  panel.twins = [];
+  select(panel, selection, bringIntoView);
+  shareSelection(panel, selection);
 }
 
 function select(panel, selection, bringIntoView) {
@@ -268,8 +282,14 @@ function fitAll(panel, animated) {
   panel.fitted = true;
   if (animated) panel.touched = false;
   const { left, right, top, bottom } = extent(panel.structure);
-  const position = { x: (left + right) / 2, y: (top + bottom) / 2 };
-  panel.network.moveTo({ position, scale: fittingScale(panel), animation: animated ? motion() : false });
+  const scale = fittingScale(panel);
+  const aside = (sides(panel.structure) - 2 * SIDE) / 2 / scale;
+  const position = { x: (left + right) / 2 - aside, y: (top + bottom) / 2 };
+  panel.network.moveTo({ position, scale, animation: animated ? motion() : false });
+}
+
+function fitLinked(panel) {
+  [panel, ...peersOf(panel)].forEach((each) => fitAll(each, true));
 }
 
 function zoomBy(panel, factor) {
@@ -294,10 +314,22 @@ function inspector(panel) {
     screen: (kind, id) => panel.network.canvasToDOM(spotOf(panel, { kind, id })),
     view: () => ({ scale: panel.network.getScale(), position: panel.network.getViewPosition() }),
     positions: () => panel.network.getPositions(),
-    colour: (kind, id) => (kind === "node" ? panel.nodes.get(id).color.background : panel.edges.get(id).color.color),
-    dashes: (id) => panel.edges.get(id).dashes,
+    colour: (kind, id) => {
+      const { nodes, edges } = panel.network.body;
+      return kind === "node" ? nodes[id].options.color.background : edges[id].options.color.color;
+    },
+    dashes: (id) => panel.network.body.edges[id].options.dashes,
     current: () => panel.current,
     theme: () => panel.theme.name,
-    path: () => panel.path.map((at) => panel.structure.edge[at]),
+    paths: () => panel.paths.map(({ edges }) => edges.map((at) => panel.structure.edge[at])),
+    found: () => panel.found.map((at) => panel.structure.node[at]),
+    twins: () => panel.twins,
+    ends: (id) => {
+      const at = panel.rowOfEdge.get(id), { node, from, to } = panel.structure;
+      return [node[from[at]], node[to[at]]];
+    },
+    labels: () => panel.written,
+    kinds: () => panel.structure.kind,
+    chains: () => panel.chains.map((at) => [panel.structure.edge[at], panel.structure.length[at]]),
   };
 }

@@ -3,7 +3,7 @@
 function openRegistry(build) {
   const key = Symbol.for("graft.graph." + build);
   if (!globalThis[key]) {
-    const registry = { structures: new Map(), waiting: new Map() };
+    const registry = { structures: new Map(), waiting: new Map(), panels: new Set() };
     registry.library = new Promise((resolve) => { registry.provideLibrary = resolve; });
     globalThis[key] = registry;
   }

@@ -13,5 +13,5 @@ function keepStructure(registry, structure) {
 }
 
 export default function mountStore(component) {
-  return component.data ? keepStructure(openRegistry(BUILD), component.data) : undefined;
+  return component.data ? keepStructure(openRegistry(BUILD), JSON.parse(new TextDecoder().decode(component.data))) : undefined;
 }

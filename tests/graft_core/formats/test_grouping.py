@@ -37,6 +37,8 @@ def test_without_a_choice_groups_are_assumed_and_credit_waits(loaded: Loader) ->
         ("column:task", ["t1", "t2", "t1"]),
         ("column:outcome", ["1", "1", "0"]),
         ("column:observation", ["room A: start", "room B: start", "room A: start"]),
+        ("column:task+outcome", ["t1 + 1", "t2 + 1", "t1 + 0"]),
+        ("column: rollout_id + task", ["r1 + t1", "r2 + t2", "r3 + t1"]),
         ("regex:room (.)", ["A", "B", "A"]),
         (r"regex:/(row)s\.jsonl$", ["row", "row", "row"]),
         ("regex:(?:room (.))|nothing", ["A", "B", "A"]),
@@ -75,18 +77,34 @@ def test_a_value_inside_the_metadata(loaded: Loader) -> None:
     assert batch.group_ids == ["easy"]
 
 
+def test_groups_of_several_columns_differ_where_one_of_them_does(loaded: Loader) -> None:
+    pairs = [("a + b", "c"), ("a", "b + c"), ("a", "b"), ("a + b", "c")]
+    rows = [row(0, None, f"r{i}", outcome=1, x=x, y=y) for i, (x, y) in enumerate(pairs)]
+    batch, _ = loaded(rows, group_by="column:x+y")
+    groups = batch.rollouts.column("group_id").to_pylist()
+    assert len(set(groups)) == 3 and groups[0] == groups[3] and groups[2] == "a + b"
+
+
+def test_a_name_may_hold_a_plus(loaded: Loader) -> None:
+    batch, _ = loaded([row(0, None, "r", outcome=1, a="1", b="2") | {"a+b": "both"}], group_by="column:a+b")
+    assert batch.group_ids == ["both"]
+
+
 @pytest.mark.parametrize(
     ("group_by", "error", "words"),
     [
         ("column:nope", UsageError, "no column or metadata key 'nope'; there are .*task"),
+        ("column:task+nope", UsageError, r"column:task\+nope: no column or metadata key 'nope'; there are .*task"),
+        ("column:task+", UsageError, "no column or metadata key ''"),
+        ("column:task+train_step", InputError, "2 of 3 rollouts give no group, first .*rows.jsonl:1"),
         ("column:train_step", InputError, "2 of 3 rollouts give no group, first .*rows.jsonl:1"),
         ("regex:room (A)", InputError, "1 of 3 rollouts give no group, first .*rows.jsonl:2"),
         ("regex:room (", UsageError, "no regular expression"),
         ("regex:room .", UsageError, "no capture group"),
         ("regex:()", UsageError, r"the capture group of '\(\)' is empty in every rollout"),
         (r"regex:(\d*)", UsageError, "is empty in every rollout"),
-        ("regex:", UsageError, "expected file, task, column:NAME or regex:PATTERN"),
-        ("files", UsageError, "expected file, task, column:NAME or regex:PATTERN"),
+        ("regex:", UsageError, r"expected file, task, column:NAME \(or NAME\+NAME: .*\) or regex:PATTERN"),
+        ("files", UsageError, r"expected file, task, column:NAME \(or NAME\+NAME: .*\) or regex:PATTERN"),
     ],
 )
 def test_choices_that_do_not_work_are_one_sentence(loaded: Loader, group_by: str, error: type[Exception], words: str) -> None:

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from step_rows import codes, row
 
+from graft_core.errors import UsageError
 from graft_core.formats import load, write_jsonl, write_parquet
 from graft_core.formats.jsonio import has_long_numbers, loads
 from graft_core.rollouts import LoadReport, RolloutBatch, batch_rows
@@ -81,3 +84,19 @@ def test_any_json_text_is_read_like_the_standard_library_reads_it(value: Any) ->
         data = json.dumps([value], separators=separators, allow_nan=True)
         if "Infinity" not in data and "\\ud" not in data:
             assert loads(data.encode())[0] == json.loads(data)
+
+
+@pytest.mark.parametrize("digits", [20, 299, 5000])
+def test_metadata_with_long_numbers_can_be_asked_for_groups_and_success(loaded: Loader, tmp_path: Path, digits: int) -> None:
+    lines = [json.dumps(row(0, None, f"r{i}", outcome=1, kind=i % 2, metadata="LONG")) for i in range(2)]
+    lines = [line.replace('"LONG"', f'{{"seed": {"7" * digits}{i}, "mark": {i}}}') for i, line in enumerate(lines)]
+    batch, _ = loaded(lines, group_by="column:seed", success_when="mark >= 1")
+    assert batch.group_ids == ["7" * digits + "0", "7" * digits + "1"] and batch.success.tolist() == [0.0, 1.0]
+    with pytest.raises(UsageError, match=r"there are .*seed"):
+        loaded(lines, group_by="column:nope")
+    texts = [f'{{"seed":{"7" * digits}}}'] * 2
+    table = pa.table({"rollout_id": ["a", "b"], "action": ["x", "y"], "metadata": texts, "kind": [1, 2]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    found = [json.loads(s["metadata"], parse_int=str) for s in batch_rows(load(tmp_path / "a.parquet"))[1]]
+    held = {"seed": "7" * digits} if digits < 4000 else {"metadata": texts[0]}  # what no parser takes stays as it is written
+    assert found == [{**held, "kind": "1"}, {**held, "kind": "2"}]

@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 from step_rows import codes
 
+from graft_core.cli import main
+from graft_core.credit.estimate import estimate
+from graft_core.errors import GroupMissingError
 from graft_core.formats import load, write_jsonl, write_parquet
 from graft_core.rollouts import LoadReport, RolloutBatch, batch_rows
 
@@ -63,6 +66,41 @@ def test_a_converted_copy_is_equal(test_data: Path, tmp_path: Path, name: str) -
     write_parquet(batch, tmp_path / "b.parquet")
     for copy in (load(tmp_path / "a.jsonl"), load(tmp_path / "b.parquet")):
         assert batch_rows(copy) == batch_rows(batch)
+
+
+ESTIMATORS = ("grpo", "gigpo", "graft_td", "graft")
+CHOSEN = {
+    "verl_agent_webshop": "actions",
+    "nemo_gym/example_session_state_mgmt_rollouts.jsonl": "file",
+    "nemo_gym/workplace_assistant_rollouts.jsonl": "file",
+}
+"""How rollouts are grouped where the files do not say it: some choice, to have credits to compare."""
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_graft_convert_keeps_counts_and_credits(test_data: Path, tmp_path: Path, name: str) -> None:
+    choice = ["--group-by", CHOSEN[name]] if name in CHOSEN else []
+    batch = load(test_data / name, group_by=CHOSEN.get(name))
+    expected = counts(batch)
+    assert not batch.groups_assumed
+    for suffix in ("parquet", "jsonl"):
+        out = tmp_path / f"converted.{suffix}"
+        assert main(["convert", str(test_data / name), "-o", str(out), *choice]) == 0
+        copy = load(out)
+        assert counts(copy) == expected and not copy.groups_assumed
+        for estimator in ESTIMATORS:
+            assert estimate(copy, estimator).tobytes() == estimate(batch, estimator).tobytes(), (estimator, suffix)
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_graft_convert_keeps_that_groups_are_only_assumed(test_data: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / "converted.parquet"
+    assert main(["convert", str(test_data / name), "-o", str(out)]) == 0
+    batch, copy = load(test_data / name), load(out)
+    assert counts(copy) == counts(batch) and copy.groups_assumed and batch.groups_assumed
+    for which in (batch, copy):
+        with pytest.raises(GroupMissingError):
+            estimate(which, "grpo")
 
 
 def reported(test_data: Path, name: str) -> tuple[RolloutBatch, LoadReport, str]:

@@ -54,6 +54,30 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
         assert opening in refusal(tmp_path / name) and "rec.step(" in refusal(tmp_path / name), "the recipe"
 
 
+@pytest.mark.parametrize("name", ["trajectories.yaml", "group.yml", "group.yaml.gz"])
+def test_yaml_is_refused_with_a_recipe(tmp_path: Path, name: str) -> None:
+    text = b"reward: 1.0\nmessages_and_choices:\n- role: user\n  content: hi\n"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    said = refusal(path)
+    assert "this is YAML" in said and "yaml.safe_load(" in said and "json.dump(" in said and "(3)" in said, "the recipe"
+    with pytest.raises(InputError, match=r"no file of rollouts found; .*this is YAML"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-be"])
+def test_utf16_is_named(tmp_path: Path, coding: str) -> None:
+    row = '{"rollout_id": "r", "step": 0, "observation": "o", "action": "a"}\n'
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(("\ufeff" if coding == "utf-16-be" else "").encode(coding) + row.encode(coding))
+    assert "UTF-16" in refusal(path) and "save it as UTF-8" in refusal(path)
+
+
+def test_json_under_the_name_of_yaml_is_read(tmp_path: Path) -> None:
+    (tmp_path / "rows.yaml").write_text('{"rollout_id": "r", "step": 0, "observation": "o", "action": "a"}\n')
+    assert load(tmp_path / "rows.yaml").n_steps == 1
+
+
 @pytest.mark.parametrize(
     ("content", "found"),
     [

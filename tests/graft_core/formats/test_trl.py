@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from more_files import COMPLETIONS, SYSTEM, TALK, answer, user
-from mutators import damaged, scratched
+from mutators import mutated
 from step_rows import codes
 from written import column, read
 
@@ -77,34 +76,9 @@ def test_a_table_of_something_else_is_no_completions(tmp_path: Path) -> None:
         load(parquet(tmp_path / "c.parquet", [{"prompt": "p", "completion": "c"}]))
 
 
-def read_damaged(folder: Path, numbers: range) -> int:
-    usable = 0
-    for number in numbers:
-        chance = random.Random(f"trl {number}")
-        rows: Any = COMPLETIONS
-        if number % 2:
-            rows = damaged(rows, chance)
-        path = folder / "c.parquet"
-        try:
-            parquet(path, rows)
-        except (pa.ArrowException, AttributeError, LookupError, TypeError, ValueError, OverflowError):
-            parquet(path, COMPLETIONS)
-        if number % 2 == 0:
-            path.write_bytes(scratched(path.read_bytes(), chance))
-        try:
-            batch, report = load(path, report=True)
-        except InputError:
-            continue
-        usable += batch.n_rollouts > 0
-        assert report.read == report.accepted + report.rejected
-    return usable
-
-
-def test_damaged_files_are_read_as_far_as_they_go(tmp_path: Path) -> None:
-    assert read_damaged(tmp_path, range(500)) > 50
-
-
-@pytest.mark.audit
-@pytest.mark.timeout(3600)
-def test_ten_thousand_damaged_files(tmp_path: Path) -> None:
-    assert read_damaged(tmp_path, range(10_000)) > 1000
+@pytest.mark.parametrize("number", [1368, 2398])
+def test_texts_that_are_not_there_and_names_that_are_no_text(tmp_path: Path, number: int) -> None:
+    file, data = mutated("trl", number)
+    (tmp_path / file).write_bytes(data)
+    with pytest.raises(InputError, match="broken"):
+        load(tmp_path / file)

@@ -253,3 +253,39 @@ def test_a_broken_parquet_file_is_one_sentence(loaded: Loader, tmp_path: Path) -
             load(tmp_path / f"{name}.parquet")
     with pytest.raises(InputError, match="a Parquet file with the columns colour"):
         parquet(tmp_path, {"colour": ["red"]})
+
+
+def test_parquet_decimals_inside_of_other_values_are_numbers(tmp_path: Path) -> None:
+    def decimals(*words: str) -> pa.Array:
+        return pa.array(list(map(Decimal, words)), pa.decimal128(38, 4))
+
+    inner = pa.ListArray.from_arrays(pa.array([0, 2, 4], pa.int32()), decimals("1", "0.5", "-2.25", "1234567890123456789012.5"))
+    table = pa.table(
+        {
+            "rollout_id": ["a", "b"], "action": ["x", "y"], "cost": decimals("0.1", "3"), "costs": inner, "admissible": inner,
+            "about": pa.StructArray.from_arrays([decimals("7.25", "-0.3")], ["price"]),
+        }
+    )  # fmt: skip
+    pq.write_table(table, tmp_path / "a.parquet")
+    steps = batch_rows(load(tmp_path / "a.parquet"))[1]
+    assert [json.loads(s["metadata"]) for s in steps] == [
+        {"cost": 0.1, "costs": [1, 0.5], "about": {"price": 7.25}},
+        {"cost": 3, "costs": [-2.25, "1234567890123456789012.5"], "about": {"price": -0.3}},
+    ], "a number with more digits than a float has stays text, so that none is lost"
+    assert [s["admissible"] for s in steps] == [["1", "0.5"], ["-2.25", "1234567890123456789012.5"]]
+
+
+def test_parquet_columns_that_python_has_no_values_for(tmp_path: Path) -> None:
+    times = pa.array([2**62, 0], pa.timestamp("us"))
+    named = {"rollout_id": ["a", "b"], "action": ["x", "y"], "when": times, "raw": pa.array([b"\xff\xfe", b"ok"])}
+    pq.write_table(pa.table(named), tmp_path / "a.parquet")
+    batch, report = load(tmp_path / "a.parquet", report=True)
+    found = [json.loads(s["metadata"])["when"] for s in batch_rows(batch)[1]]
+    assert found == [2**62, "1970-01-01T00:00:00"] and report.rejected == 0
+
+
+def test_parquet_with_two_columns_of_one_name_is_one_sentence(tmp_path: Path) -> None:
+    names = ["rollout_id", "action", "action"]
+    pq.write_table(pa.table([pa.array(["a"])] * 3, names=names), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet: two columns have the name 'action'"):
+        load(tmp_path / "a.parquet")

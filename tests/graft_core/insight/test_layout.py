@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import isotonic_regression
 
-from graft_core.insight.layout import SHORTEST_ROW, _with_gaps, layered_positions
+from graft_core.insight.layout import SHORTEST_ROW, _with_gaps, lane_positions, layered_positions, tree_positions
 
 
 def random_graph(n: int, seed: int, edges: int) -> tuple[np.ndarray, np.ndarray]:
@@ -132,3 +132,28 @@ def test_nothing_and_one_node() -> None:
 def test_a_node_that_does_not_exist_is_named() -> None:
     with pytest.raises(ValueError, match="edge_dst holds node 7; expected 0 to 2"):
         layered_positions(3, [0], [7], [0])
+
+
+def test_a_line_that_stands_for_several_steps_is_as_many_columns_long() -> None:
+    src, dst = np.array([0, 0, 1]), np.array([1, 2, 2])
+    _, _, plain = layered_positions(3, src, dst, [0])
+    assert plain.tolist() == [0, 1, 1]
+    _, _, layer = layered_positions(3, src, dst, [0], lengths=[1, 5, 2])
+    assert layer.tolist() == [0, 1, 3]  # by way of 1 it is nearer
+    _, _, end = layered_positions(3, src, dst, [0], sinks=[False, False, True], lengths=[1, 5, 2])
+    assert end.tolist() == [0, 1, 5]  # an ending stands behind all that leads to it
+
+
+def test_a_tree_has_a_row_for_each_leaf_and_parents_amid_their_children() -> None:
+    src, dst = np.array([0, 0, 1, 1]), np.array([1, 2, 3, 4])
+    x, y, layer = tree_positions(5, src, dst, [0], np.array([1, 3, 1, 1]))
+    assert layer.tolist() == [0, 1, 3, 2, 2]
+    assert y[3] < y[4] < y[2]
+    assert y[1] == pytest.approx((y[3] + y[4]) / 2) and y[0] == pytest.approx((y[1] + y[2]) / 2)
+    assert np.all(np.diff(x[[0, 1, 3, 2]]) > 0)
+
+
+def test_lanes_are_straight_and_evenly_apart() -> None:
+    x, y = lane_positions(np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 0]))
+    assert y[0] == y[1] and y[2] == y[3] and y[4] - y[2] == pytest.approx(y[2] - y[0])
+    assert x[0] == x[2] == x[4] and x[1] > x[0]

@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from drawn_graphs import graph_of
 
-from graft_core.graph import TrajectoryGraph, build_graph
+from graft_core.graph import TrajectoryGraph
 from graft_core.insight.palette import NO_CREDIT, NO_VALUE
-from graft_core.insight.picture import FIRST_CODE, ROOT_ID, legend, mean_per_edge, paint, picture
-from graft_core.rollouts import ROLLOUT_SCHEMA, STEP_SCHEMA, TEXT_SCHEMA, RolloutBatch
-
-
-def graph_of(*rollouts: tuple[str, float | None] | tuple[str, float | None, str]) -> TrajectoryGraph:
-    """A graph from ("s0 action s1 action s2", outcome[, group]): states and actions in turn, the last state final."""
-    ids: dict[str, int] = {}
-    heads: list[dict[str, Any]] = []
-    steps: list[dict[str, Any]] = []
-    for row, (words, outcome, *group) in enumerate(rollouts):
-        parts = [ids.setdefault(word, len(ids)) for word in words.split()]
-        pairs = zip(parts[0::2], parts[1::2])
-        steps += [{"rollout": row, "step": t, "observation": s, "action": a} for t, (s, a) in enumerate(pairs)]
-        heads.append(
-            {
-                "group_id": group[0] if group else "g", "rollout_id": f"r{row}", "outcome": outcome,
-                "n_steps": len(parts) // 2, "final_observation": parts[-1], "terminated": True, "truncated": False,
-                "order_doubtful": False, "group_assumed": False, "source": f"line:{row}", "metadata": "{}",
-            }
-        )  # fmt: skip
-    texts = [{"id": number, "text": word} for word, number in ids.items()]
-    return build_graph(
-        RolloutBatch(
-            pa.Table.from_pylist(heads, schema=ROLLOUT_SCHEMA),
-            pa.Table.from_pylist(steps, schema=STEP_SCHEMA),
-            pa.Table.from_pylist(texts, schema=TEXT_SCHEMA),
-        )
-    )
+from graft_core.insight.picture import ROOT_ID, picture
+from graft_core.insight.structure import FIRST_CODE, legend, mean_per_edge, paint
 
 
 def numbers(characters: str) -> list[int]:
@@ -120,8 +93,8 @@ def test_only_the_asked_group_is_drawn() -> None:
 def test_a_large_group_keeps_the_most_visited_with_a_path_to_each() -> None:
     """30 long side tracks seen once, and a main road seen by all."""
     road = "s0 a s1 a s2 a s3 a end"
-    sides = [(f"s0 b{k} p{k} c q{k} d r{k} e over{k}", float(k % 2)) for k in range(30)]
-    graph = graph_of(*[(road, 1.0)] * 9, *sides)
+    sides = [(f"s0 b{k} p{k} c q{k} c p{k} d r{k} e over{k}", float(k % 2)) for k in range(30)]  # they turn back: no chains
+    graph = graph_of(*[(road, 1.0)] * 9, (road.replace(" a ", " z "), 1.0), *sides)
     drawn = picture(graph, 0, max_nodes=25)
     assert drawn.nodes_drawn <= 25
     names = set(drawn.node_label)
@@ -132,10 +105,11 @@ def test_a_large_group_keeps_the_most_visited_with_a_path_to_each() -> None:
         before = len(reached)
         reached |= {v for u, v in zip(drawn.edge_src.tolist(), drawn.edge_dst.tolist()) if u in reached}
     assert reached == set(drawn.node_id.tolist())
-    assert drawn.steps_drawn == graph.count[drawn.edge_id].sum() < drawn.steps_total == 9 * 4 + 30 * 4
-    assert drawn.caption == f"{drawn.nodes_drawn} of 125 nodes, {100 * drawn.steps_drawn // 156} % of steps"
+    assert drawn.steps_drawn == graph.count[drawn.part].sum() < drawn.steps_total == 10 * 4 + 30 * 5
+    told = f"{drawn.nodes_drawn} of 125 nodes, {100 * drawn.steps_drawn // 190} % of steps"
+    assert drawn.caption == f"{told}, {(drawn.edge_length > 1).sum()} chains of steps as one line"
     start = list(drawn.node_kind).index("start")
-    hidden = 31 - sum(u == drawn.node_id[start] for u in drawn.edge_src.tolist())
+    hidden = 32 - sum(u == drawn.node_id[start] for u in drawn.edge_src.tolist())
     assert f"{hidden} edges not drawn" in drawn.node_tip[start]
 
 

@@ -29,9 +29,11 @@ def circuit(walks: Walks, seed: int | None) -> tuple[int, ...]:
     starts, targets = kernels.exits(walks.path, walks.offsets, walks.ends, walks.n_nodes, walks.n_ends)
     if seed is not None:
         kernels.reorder(starts, targets, state(seed))
-    out = np.empty(targets.size, np.int64)
-    kernels.read(starts, targets, walks.n_nodes, out)
-    return tuple(out.tolist())
+    unused = [iter(targets[a:b].tolist()) for a, b in itertools.pairwise(starts.tolist())]
+    read = [len(unused) - 1]  # the root
+    for _ in range(targets.size):
+        read.append(next(unused[read[-1]]))
+    return tuple(read[1:])
 
 
 def edges(walked: tuple[int, ...], root: int) -> Counter[tuple[int, int]]:

@@ -50,6 +50,15 @@ def test_live_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
         (["--policy", "./nowhere/model"], 1, "no such folder"),
         (["--record", "some"], 2, "record: 'some'"),
         (["--loss", "mean"], 2, "loss: 'mean'"),
+        (["--ratio", "word"], 2, "ratio: 'word' is not allowed, expected one of sequence, token"),
+        (["--step-sizes", "1"], 2, "expected at least two numbers above 0"),
+        (["--step-size", "-1"], 2, "step-size: -1.0 is not allowed"),
+        (["--epochs", "0"], 2, "epochs: 0 is not allowed"),
+        (["--evaluate", "-1"], 2, "evaluate -1"),
+        (["--turns", "0"], 2, "turns: 0 is not allowed"),
+        (["--outcome", "money"], 2, "outcome: 'money' is not allowed, expected one of success, return"),
+        (["--spread", "nan"], 2, "spread: nan is not allowed"),
+        (["--env", "toy-text:Blackjack-v1"], 2, "graft: toy-text 'Blackjack-v1': expected FrozenLake-vN"),
         (["--estimator", "grpo", "--lam", "0.5"], 2, "--lam: none of the estimators named has it"),
     ],
 )
@@ -60,6 +69,28 @@ def test_wrong_words_are_one_sentence(
     error = capsys.readouterr().err
     assert said in error
     assert "Traceback" not in error
+
+
+def test_both_ratios_are_the_same_for_a_tabular_policy(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = []
+    for ratio in ("sequence", "token"):
+        assert main([*LIVE, "--json", "--estimator", "grpo", "--epochs", "2", "--ratio", ratio]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["settings"]["update"]["ratio"] == ratio
+        rows.append({k: v for k, v in found["rows"][0].items() if k != "seconds"})
+    assert rows[0] == rows[1]
+
+
+def test_the_table_shows_the_curves_with_bands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*LIVE, "--json", "--estimator", "grpo", "--seeds", "3"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert {len(row["curve"][k]) for k in ("success", "low", "high")} == {2}
+    assert row["curve"]["success"][0] == pytest.approx(row["start"])
+    assert main([*LIVE, "--estimator", "grpo", "--seeds", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = next(k for k, line in enumerate(lines) if line.startswith("success by update"))
+    assert lines[at].split()[3:] == ["1", "2"] and lines[at + 1].startswith("grpo")
+    assert f"[{row['curve']['low'][1]:.2f}, {row['curve']['high'][1]:.2f}]" in lines[at + 1]
 
 
 def test_going_on_needs_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,13 +112,22 @@ def test_probe_check_export_and_import(root: Path, tmp_path: Path, capsys: pytes
     assert found["policy"] == "counts"
     assert found["checks"][0]["taken"]["tries"] == 8
     assert found["by_certainty"][0]["checks"] == 1
+    assert main(["probe", "check", sample, "--env", "household", "--tries", "8", "--limit", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len({line.split(":")[0] for line in lines[:3]}) == 3 and lines[5].startswith("stated that the")
+    assert lines[7].split()[1] == "to" and lines[7].split()[3] == "%" and lines[-4].startswith("expected: the share")
+    assert main(["probe", "check", sample, "--env", "household", "--tries", "8", "--beyond-luck"]) in (0, 1)
+    said = capsys.readouterr()
+    assert "stated that the" in said.out or "that is beyond luck to check" in said.err
     assert main(["probe", "export", sample, *step, "-o", str(tmp_path / "p.jsonl")]) == 0
     probe = json.loads((tmp_path / "p.jsonl").read_text())
     lines = [{"probe_id": probe["probe_id"], "action": a, "outcome": o} for a, o in ((None, 0), (probe["action"], 1))]
     (tmp_path / "o.jsonl").write_text("\n".join(map(json.dumps, lines)))
     capsys.readouterr()
     assert main(["probe", "import", str(tmp_path / "p.jsonl"), str(tmp_path / "o.jsonl")]) == 0
-    assert "cool glass/r7/10" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "cool glass/r7/10" in said and "sign is right" in said
+    assert probe["stated"] is None or probe["stated"]["error"] > 0
     assert main(["probe", "check", sample, "--env", "household", "--step", "x/y/1"]) == 2
     assert "GROUP/ROLLOUT/STEP" in capsys.readouterr().err
     assert main(["probe", "check", sample, "--env", "key-door", *step]) == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +16,18 @@ pytest.importorskip("transformers", reason="the extra `live` is not installed")
 from graft_core.errors import InputError, UsageError  # noqa: E402
 from graft_core.live.games import make_game  # noqa: E402
 from graft_core.live.generate import parse_action  # noqa: E402
-from graft_core.live.lm import LMOptions, LMPolicy, clipped_loss  # noqa: E402
+from graft_core.live.lm import LMOptions, LMPolicy  # noqa: E402
+from graft_core.live.lm_update import clipped_loss  # noqa: E402
 from graft_core.live.models import (  # noqa: E402
-    CARD,
-    chat_words,
-    choose_device,
-    load_policy,
     plain_words,
     tiny_model,
     word_tokenizer,
 )
-from graft_core.live.policy import Lesson, Situation, UpdateOptions  # noqa: E402
+from graft_core.live.policy import Choice, Lesson, Situation, UpdateOptions, surrogate_pull  # noqa: E402
 from graft_core.live.sampler import Plan, sample  # noqa: E402
 from graft_core.live.weights import loss_weights, token_counts, update_shares  # noqa: E402
 
+torch.set_num_threads(1)  # tiny models: more threads only get in each other's way
 WORDS = ["you see a red door", "open door", "walk", "open", "look around here"]
 DOOR = Situation("you see a door", "s1", ("open door", "walk", "look around here"))
 RED = Situation("you see a red door", "s2", ("walk", "open"))
@@ -90,13 +88,83 @@ def test_the_losss_derivative_is_the_pull_that_is_reported() -> None:
     logp = torch.tensor([c.logprob for c in choices], dtype=torch.float64) + torch.tensor(rng.normal(size=20) * 0.3)
     logp.requires_grad_(True)
     old = torch.tensor([c.logprob for c in choices], dtype=torch.float64)
-    loss, ratio = clipped_loss(logp, old, torch.tensor(advantage), torch.tensor(weight), 0.2)
-    loss.backward()
-    from graft_core.live.policy import surrogate_pull
-
+    ratio = torch.exp(logp - old)
+    clipped_loss(ratio, torch.tensor(advantage), torch.tensor(weight), 0.2).backward()
     pull, silenced = surrogate_pull(advantage, weight, ratio.detach().numpy(), 0.2)
     assert silenced.any()
     assert np.abs(pull + logp.grad.numpy()).max() < 1e-12
+
+
+OPENS = Situation("you see a door", "s3", ("open", "open door", "walk"))
+
+
+def test_a_tokens_probability_is_its_share_of_the_actions_that_begin_so() -> None:
+    policy = small()
+    p = np.exp(by_hand(policy, OPENS))
+    choices = policy.choose([OPENS] * 30, np.linspace(0.01, 0.99, 60).reshape(30, 2))
+    assert {c.action for c in choices} == {"open", "open door", "walk"}
+    expected = {"open": (), "walk": (), "open door": (np.log(p[0] + p[1]), np.log(p[1] / (p[0] + p[1])))}
+    for choice in choices:
+        assert choice.token_logprobs == pytest.approx(expected[choice.action], abs=1e-5)
+        assert sum(choice.token_logprobs or (choice.logprob,)) == pytest.approx(choice.logprob, abs=1e-6)
+
+
+@pytest.mark.parametrize("ratio", ["token", "sequence"])
+@pytest.mark.parametrize("clip", [0.2, 0.0])
+def test_loss_gradient_and_pull_by_hand_for_both_ratios(ratio: str, clip: float) -> None:
+    policy = small()
+    # what the sampling policy is said to have given: (situation, action, log-probability of each token)
+    said = [(OPENS, 1, (-0.9, -0.2)), (OPENS, 1, (-0.3, -1.1)), (OPENS, 0, (-1.5,)), (DOOR, 2, (-1.3, -0.1, -0.2))]
+    advantage, weight = np.array([1.5, -0.5, 2.0, -1.0]), np.array([0.4, 0.3, 0.2, 0.1])
+    choices = [
+        Choice(s.admissible[c], s.admissible[c], c, sum(t), policy.action_ids(s.admissible[c]), True, t) for s, c, t in said
+    ]
+    p, q = torch.softmax(policy.action_logits([OPENS]), 1)[0].double(), torch.softmax(policy.action_logits([DOOR]), 1)[0]
+    one = torch.ones((), dtype=torch.float64)
+    new = [[p[0] + p[1], p[1] / (p[0] + p[1])]] * 2 + [[p[0]], [q[2].double(), one, one]]
+    objective, pull = torch.zeros((), dtype=torch.float64), []
+    for tokens, (_, _, before), a, w in zip(new, said, advantage, weight, strict=True):
+        ratios = [t / np.exp(o) for t, o in zip(tokens, before, strict=True)]
+        if ratio == "sequence":
+            ratios = [torch.stack(ratios).prod() ** (1 / len(ratios))]
+        gains = [torch.minimum(r * a, r.clamp(1 - clip, 1 + clip) * a) if clip else r * a for r in ratios]
+        objective = objective + w / len(gains) * torch.stack(gains).sum()
+        kept = [not clip or not ((a > 0 and r > 1 + clip) or (a < 0 and r < 1 - clip)) for r in ratios]
+        pull.append(sum(w / len(gains) * r.item() * a * k for r, k in zip(ratios, kept, strict=True)))
+    gradient = torch.autograd.grad(objective, list(policy.model.parameters()))
+    norm = float(torch.cat([g.flatten() for g in gradient]).norm())
+    options = UpdateOptions(1e-3, 1, clip, ratio=ratio)
+    report = policy.improve(Lesson([s for s, _, _ in said], choices, advantage, weight), options)
+    assert report.loss == pytest.approx(-objective.item(), abs=1e-6)
+    assert report.pull == pytest.approx(np.array(pull), abs=1e-6)
+    assert report.grad_norm == pytest.approx(norm, rel=1e-4)
+    assert (report.clipped > 0) == (clip > 0)
+
+
+@pytest.mark.parametrize("ratio", ["token", "sequence"])
+def test_shares_follow_the_clip_of_either_ratio(ratio: str) -> None:
+    words = word_tokenizer(["go to take look put in on from kitchen study mug apple fridge table drawer shelf open"])
+    policy = LMPolicy(tiny_model(words, 0, hidden=16).eval(), words, "cpu", LMOptions(), plain_words, "w")
+    found = sample(make_game("household:task=swap"), policy, Plan(groups=1, group_size=6, turns=6))
+    credit = np.random.default_rng(0).normal(size=found.n_steps)
+    weight = loss_weights(token_counts(found.batch), found.batch.step_rollout_rows, "step")
+    lesson = Lesson(found.situations, found.choices, credit, weight)
+    copied = copy.deepcopy(policy)
+    report = policy.improve(lesson, UpdateOptions(0.05, 2, 0.05, ratio=ratio))
+    assert 0 < report.clipped < 1
+    copied.improve(lesson, UpdateOptions(0.05, 1, 0.05, ratio=ratio))  # the second pass saw what the first one left
+    new = [copied._scored(s, c.chosen, copied._scores([s])[0]) for s, c in zip(found.situations, found.choices, strict=True)]
+    if ratio == "token":
+        after = Lesson(found.situations, new, credit, weight).old_token_logprobs
+        given: dict[str, Any] = {"new_logprob": after, "old_logprob": lesson.old_token_logprobs}
+    else:
+        given = {"new_logprob": np.array([c.logprob for c in new])}
+    shares = update_shares(found.batch, credit, "step", "none", 0.05, ratio=ratio, **given)
+    assert np.abs(shares.pull - report.pull).max() < 1e-6
+    plain = update_shares(found.batch, credit, "step", "none")
+    assert np.abs(plain.pull - report.pull).max() > 1e-3
+    with pytest.raises(UsageError, match="ratio: 'word' is not allowed"):
+        update_shares(found.batch, credit, ratio="word")
 
 
 def test_shares_are_the_trainers_own_weights_with_tokens() -> None:
@@ -179,67 +247,53 @@ def test_free_generation_plays_and_counts_invalid_actions() -> None:
     assert found.batch.steps.column("valid").to_pylist().count(False) == found.invalid
 
 
-def test_the_shipped_model_is_small_and_loads_with_its_own_tokenizer(shipped: Path) -> None:
-    assert sum(f.stat().st_size for f in shipped.iterdir()) < 1_000_000
-    policy = load_policy(str(shipped), "cpu")
-    here = Situation("You stand on the ice at row 3, column 5.", "", ("left", "down", "right", "up"))
-    card = orjson.loads((shipped / CARD).read_bytes())
-    assert [*policy.prompt_ids(here), *policy.action_ids("left")] == card["probe_ids"]
-    assert len({policy.action_ids(a) for a in here.admissible}) == 4
-    assert np.exp(policy._scores([here])[0]).sum() == pytest.approx(1.0)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"acting": "sing"}, "acting: 'sing' is not allowed, expected one of score, generate"),
+        ({"temperature": 0.0}, "temperature: 0.0 is not allowed, expected a number above 0"),
+        ({"batch": 0}, "batch: 0 is not allowed, expected at least 1"),
+        ({"max_new_tokens": 0}, "max-new-tokens: 0 is not allowed"),
+    ],
+)
+def test_ways_of_acting_that_make_no_sense_are_refused(words: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        LMOptions(**words)
 
 
-def test_a_swapped_tokenizer_is_noticed(shipped: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    shutil.copytree(shipped, folder)
-    word_tokenizer(["other words stand here"]).backend_tokenizer.save(str(folder / "tokenizer.json"))
-    with pytest.raises(InputError, match="the tokenizer makes"):
-        load_policy(str(folder), "cpu")
-    (folder / CARD).write_text("{}")
-    with pytest.raises(InputError, match="is damaged"):
-        load_policy(str(folder), "cpu")
+def test_memory_runs_out_in_an_update_and_while_writing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from graft_core.live import generate, lm_update
 
+    policy, same = small(batch=8), small(batch=8)
+    choices = policy.choose([RED, DOOR] * 4, np.linspace(0.01, 0.99, 16).reshape(8, 2))
+    lesson = Lesson([RED, DOOR] * 4, choices, np.linspace(-1, 1, 8), np.full(8, 1 / 8))
+    expected = same.improve(lesson, UpdateOptions(1e-2, 1))
+    real = lm_update._loss
 
-def test_models_that_cannot_be_had_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="no such folder"):
-        load_policy("./nowhere/model", "cpu")
-    with pytest.raises(InputError, match="cannot be loaded as a causal language model"):
-        load_policy(str(tmp_path), "cpu")
-    with pytest.raises(UsageError, match="dtype: 'float99'"):
-        load_policy(str(tmp_path), "cpu", dtype="float99")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InputError, match=r"device cuda: not available here; there is .*cpu"):
-        choose_device("cuda")
-    with pytest.raises(UsageError, match="device: 'gpu' is not allowed"):
-        choose_device("gpu")
+    def tight(policy: LMPolicy, lesson: Lesson, steps: Any, options: UpdateOptions) -> Any:
+        if len({lesson.situations[n] for n in steps}) > 1:
+            raise torch.OutOfMemoryError("tried to allocate")
+        return real(policy, lesson, steps, options)
 
+    monkeypatch.setattr(lm_update, "_loss", tight)
+    report = policy.improve(lesson, UpdateOptions(1e-2, 1))
+    assert policy.notes == ["cpu ran out of memory: at most 4 sequences per pass from now on"]
+    assert report.loss == pytest.approx(expected.loss) and report.pull == pytest.approx(expected.pull)
+    for mine, theirs in zip(policy.model.parameters(), same.model.parameters(), strict=True):
+        assert float((mine - theirs).abs().max()) < 1e-4
+    free, luck = small("generate", max_new_tokens=3), np.random.default_rng(0).random((5, 2))
+    whole = free.choose([RED] * 5, luck)
+    write = generate._write
 
-def test_a_general_model_reads_its_chat_template_or_plain_text(shipped: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    shutil.copytree(shipped, folder)
-    (folder / CARD).unlink()
-    plain = load_policy(str(folder), "cpu")
-    assert any("has no chat template" in note for note in plain.notes)
-    assert plain.words(RED).endswith("Possible actions:\nwalk\nopen\n\nAction:")
-    plain.tokenizer.chat_template = "{% for m in messages %}[{{ m.role }}] {{ m.content }} {% endfor %}[assistant]"
-    assert chat_words(plain.tokenizer)(RED).startswith("[system] You play a text game.")
-    plain.tokenizer.chat_template = (
-        "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}[{{ m.role }}] {{ m.content }}"
-        "{% endfor %}"
-    )
-    assert chat_words(plain.tokenizer)(RED).startswith("[user] You play a text game.")
+    def few(policy: LMPolicy, prompts: Any, draws: Any) -> Any:
+        if len(prompts) > 2:
+            raise torch.OutOfMemoryError("tried to allocate")
+        return write(policy, prompts, draws)
 
-
-def test_code_that_comes_with_a_model_is_not_run(shipped: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    shutil.copytree(shipped, folder)
-    config = orjson.loads((folder / "config.json").read_bytes())
-    config |= {"auto_map": {"AutoModelForCausalLM": "evil.Evil", "AutoConfig": "evil.Config"}, "model_type": "evil"}
-    (folder / "config.json").write_bytes(orjson.dumps(config))
-    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Evil: pass\nclass Config: pass\n")
-    with pytest.raises(InputError, match="cannot be loaded"):
-        load_policy(str(folder), "cpu")
-    assert not (tmp_path / "ran").exists()
+    monkeypatch.setattr(generate, "_write", few)
+    free.batch = 5
+    assert [c.text for c in free.choose([RED] * 5, luck)] == [c.text for c in whole]
+    assert free.batch == 2
 
 
 def test_out_of_memory_halves_the_batch_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,29 +314,3 @@ def test_out_of_memory_halves_the_batch_and_says_so(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(policy, "_sums", lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError("no")))
     with pytest.raises(InputError, match="too little memory for one sequence"):
         policy._scores([RED._replace(prompt="you walk")])
-
-
-def test_auto_takes_the_best_device_there_is_and_half_precision_on_it(shipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    assert choose_device("auto") == "cpu"
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert choose_device("auto") == "mps"
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert choose_device("auto") == "cuda" and choose_device("cuda:1") == "cuda:1" and choose_device("cpu") == "cpu"
-    moved: list[str] = []
-    monkeypatch.setattr(torch.nn.Module, "to", lambda self, where: moved.append(where) or self)
-    policy = load_policy(str(shipped))
-    assert moved == ["cuda"] and policy.device == "cuda"
-    assert {p.dtype for p in policy.model.parameters()} == {torch.bfloat16}
-
-
-def test_half_precision_plays_learns_and_comes_back_the_same(shipped: Path) -> None:
-    here = Situation("You stand on the ice at row 3, column 5.", "", ("left", "down", "right", "up"))
-    full, half = load_policy(str(shipped), "cpu"), load_policy(str(shipped), "cpu", dtype="bfloat16")
-    assert half._scores([here])[0] == pytest.approx(full._scores([here])[0], abs=0.05)
-    choices = half.choose([here] * 4, np.linspace(0.1, 0.9, 8).reshape(4, 2))
-    half.improve(Lesson([here] * 4, choices, np.array([1.0, -1, 1, -1]), np.full(4, 0.25)), UpdateOptions(1e-2, 1))
-    other = load_policy(str(shipped), "cpu", dtype="bfloat16")
-    other.restore(*half.state())
-    assert other._scores([here])[0].tolist() == half._scores([here])[0].tolist()

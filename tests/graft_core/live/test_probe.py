@@ -23,7 +23,6 @@ from graft_core.live.probe import (
     continuations,
     difference,
     find_step,
-    summary_by,
     turn_limit,
     verdict_of,
     wilson,
@@ -31,6 +30,7 @@ from graft_core.live.probe import (
 from graft_core.live.restore import Restorer
 from graft_core.live.sampler import Plan, sample
 from graft_core.live.start import PolicyOptions
+from graft_core.live.stated import Stated
 from graft_core.live.tabular import TabularPolicy
 
 
@@ -159,11 +159,17 @@ def test_prefixes_out_and_outcomes_back(home: gc.RolloutBatch, tmp_path: Path) -
     lines += [{"probe_id": row["probe_id"], "action": row["action"], "outcome": 1, "steps": 2}] * 40
     lines += [{"probe_id": row["probe_id"], "action": "look", "outcome": 1}] * 3
     (tmp_path / "out.jsonl").write_bytes(b"\n".join(map(orjson.dumps, lines)))
-    (check,) = import_outcomes(tmp_path / "probes.jsonl", tmp_path / "out.jsonl", gamma=0.9)
+    ((check, stated),) = import_outcomes(tmp_path / "probes.jsonl", tmp_path / "out.jsonl", gamma=0.9)
     assert check.verdict == "confirmed"
     assert check.difference == pytest.approx(0.81)
     assert (check.taken.successes, check.usual.successes, check.rivals[0].tries) == (40, 0, 3)
-    assert summary_by([check], ["likely good"])[0]["confirmed"] == 1
+    assert stated is None and row["stated"] is None
+    export_probes(home, [position], [0.25], tmp_path / "probes.jsonl", 8, [Stated(0.25, 0.1, 5.0)])
+    assert import_outcomes(tmp_path / "probes.jsonl", tmp_path / "out.jsonl")[0][1] == Stated(0.25, 0.1, 5.0)
+    spoilt = (tmp_path / "probes.jsonl").read_text().replace('"degrees":5.0', '"degrees":"x"')
+    (tmp_path / "probes.jsonl").write_text(spoilt)
+    with pytest.raises(InputError, match=r"probes\.jsonl:1: expected a line that `graft probe export` wrote"):
+        import_outcomes(tmp_path / "probes.jsonl", tmp_path / "out.jsonl")
 
 
 @pytest.mark.parametrize(

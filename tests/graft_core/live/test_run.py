@@ -137,6 +137,12 @@ def test_a_longer_run_goes_on_and_other_settings_are_refused(whole: Path, tmp_pa
     assert states(run, SMALL) == states(whole, SMALL)
     with pytest.raises(UsageError, match="other settings \\(turns was 60, is 41\\)"):
         run_live(replace(SMALL, turns=41), run)
+    with pytest.raises(UsageError, match=r"other settings \(ratio was 'sequence', is 'token'\)"):
+        run_live(replace(SMALL, update=replace(SMALL.update, ratio="token")), run)
+    words = keep.read_json(run / "live.json")  # as a version without these settings wrote it
+    del words["settings"]["step_sizes"], words["settings"]["update"]["ratio"]
+    keep.write_json(run / "live.json", words)
+    run_live(SMALL, run)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match="is not empty and holds no live run"):

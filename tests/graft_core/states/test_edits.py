@@ -106,6 +106,8 @@ def test_removing_and_naming(tmp_path: Path) -> None:
         ({"graft_edits": 1, "edits": [{"split": S}]}, r"edit 0: expected either by \(a key rule\) or steps"),
         ({"graft_edits": 1, "edits": [{"split": S, "by": "exact"}]}, "'exact' cannot split a node, expected a key rule"),
         ({"graft_edits": 1, "edits": [{"split": S, "by": "nope"}]}, "unknown state rule 'nope'"),
+        ({"graft_edits": 1, "edits": [{"split": S, "by": "edits:e.json"}]}, "'edits:e.json' cannot split a node"),
+        ({"graft_edits": 1, "edits": [{"split": S, "by": " custom:antigravity:f"}]}, "cannot split a node"),
         ({"graft_edits": 1, "edits": [{"split": S, "steps": [["g", 1, 0]]}]}, "steps: expected lists of group, rollout"),
         ({"graft_edits": 1, "edits": [{"join": [S, T]}]}, "edit 0: expected an object with the keys merge"),
         ({"graft_edits": 1, "edits": [{"merge": [S, T]}, {"split": T, "by": "prefix"}]}, "edit 1: node #[0-9a-f]+ is"),

@@ -18,6 +18,7 @@ from xxhash import xxh3_64_intdigest
 import graft_core as gc
 from graft_core.errors import UsageError
 from graft_core.states import _embeddings as embeddings
+from graft_core.states import _tfidf as tfidf
 from graft_core.states import state_keys
 from graft_core.states._tfidf import leaders
 
@@ -71,6 +72,40 @@ def test_n_grams_against_dictionaries(tau: float, seed: int) -> None:
     found = leaders(pa.array(texts, pa.large_string()), tau).tolist()
     assert found == brute_leaders(texts, tau)
     assert len(set(found)) < 150 or tau > 0.9
+
+
+def near_copies(seed: int, n: int) -> list[str]:
+    """Texts of 30 words each out of 200, with 1 to 11 words changed: whole sentences repeat, and so do all n-grams."""
+    pick = random.Random(seed)
+    bases = [[f"w{pick.randrange(200)}" for _ in range(30)] for _ in range(max(n // 20, 1))]
+    texts: dict[str, None] = {}
+    while len(texts) < n:
+        words = list(pick.choice(bases))
+        for _ in range(pick.randint(1, 11)):
+            words[pick.randrange(30)] = f"w{pick.randrange(200)}"
+        texts[" ".join(words)] = None
+    return list(texts)
+
+
+@pytest.mark.parametrize("tau", [0.2, 0.5, 0.7, 0.9])
+def test_near_copies_in_blocks_and_by_any_number_of_threads(tau: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaders met in earlier blocks, in the same block, by any thread: what dictionaries find."""
+    texts = near_copies(1, 220)
+    expected = brute_leaders(texts, tau)
+    assert 1 < len(set(expected)) < 220
+    for block, threads in ((7, 3), (64, 2), (2048, 1)):
+        monkeypatch.setattr(tfidf, "BLOCK", block)
+        assert leaders(pa.array(texts, pa.large_string()), tau, threads=threads).tolist() == expected
+
+
+def test_long_texts_keep_single_precision_within_its_bounds() -> None:
+    """One cosine within 1e-7 of tau on either side, over rows of hundreds of n-grams: the first look must not lose it."""
+    texts = near_copies(2, 60)
+    long = [" ".join(texts[i : i + 20]) for i in range(40)]
+    rows = cosines(long)
+    near = sorted(sum(w * rows[j].get(g, 0.0) for g, w in rows[i].items()) for i in range(40) for j in range(i))[-3]
+    for tau in (near - 1e-9, near + 1e-9):
+        assert leaders(pa.array(long, pa.large_string()), tau).tolist() == brute_leaders(long, tau)
 
 
 def test_the_most_frequent_text_leads_and_then_the_hash_decides() -> None:

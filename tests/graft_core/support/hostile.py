@@ -1,9 +1,11 @@
-"""Fifty texts that mean harm where they are not taken for text, and a file of rollouts that holds them everywhere."""
+"""Fifty texts that mean harm where they are not taken for text, and files of rollouts that hold them everywhere."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 HOST = "http" + "://evil.example"
 CALL = "alert(document.domain)"
@@ -62,6 +64,38 @@ TEXTS: tuple[str, ...] = (
 )
 assert len(TEXTS) == len(set(TEXTS)) == 50
 
+MARKDOWN: tuple[str, ...] = (
+    ":material/delete: :smile: :streamlit:",
+    ":red[taken over] :blue-background[x] :gray-badge[y] :small[z]",
+    "$\\href{javascript:" + CALL + "}{x}$ and $$\\frac{1}{2}$$ and \\(x\\)",
+    "# a heading\n\nunder it",
+    "heading\n=======",
+    "> a quotation",
+    "- a list\n- of two",
+    "1. first\n2. second",
+    "| a | b |\n|---|---|\n| 1 | 2 |",
+    "```js\ncode()\n```",
+    "`code` **strong** _leaning_ ~~struck~~",
+    "    code by its four spaces",
+    f"<{HOST}> {HOST} www.evil.example someone@evil.example",
+    f"[one][two]\n\n[two]: {HOST} 'title'",
+    "note[^1]\n\n[^1]: below",
+    "---",
+    "&#60;img src=x onerror=alert(1)&#62; &nbsp; &copy;",
+    "%3Cscript%3Ealert(1)%3C/script%3E %s %(x)s {0.__class__} {x!r}",
+    "\\u003cscript\\u003e \\x3cscript\\x3e \\<b\\>",
+    "<!-- hidden --> shown",
+    "a\ud800lone\udfffhalf",
+    "null",
+    "NaN",
+    "../../etc/passwd",
+    "'; rm -rf / #' \"$(touch x)\" `id`",
+)
+"""What Markdown, its extensions on the pages, shells and readers could make something of."""
+
+EVERY: tuple[str, ...] = TEXTS + MARKDOWN
+assert len(EVERY) == len(set(EVERY)) == 75
+
 
 def rows() -> list[dict[str, object]]:
     """Two tasks with three rollouts each through fifty texts: as observations, actions, replies, tasks and rollouts.
@@ -82,8 +116,31 @@ def rows() -> list[dict[str, object]]:
     return made
 
 
-def write(folder: Path, name: str = "=cmd <img src=x onerror=alert(1)> \u202egpj.jsonl") -> Path:
-    """The rows as a canonical file with a name that means harm too."""
+def everywhere() -> list[dict[str, object]]:
+    """Each text as an observation, an action, a reply, a task, a rollout, a last observation, a task family and metadata.
+
+    One long task of three rollouts through all of them, the last of which fails early, and for each text a task of its name
+    with two rollouts of one step, one of which succeeds.
+    """
+    n, made = len(EVERY), []
+    for rollout, outcome, length in (("through", 1.0, n), (EVERY[10], 0.0, n), (EVERY[40], 0.0, n // 3)):
+        made += [_row("long", rollout, step, length, step, outcome) for step in range(length)]
+    for number, task in enumerate(EVERY):
+        made += [_row(task, EVERY[(number + 1 + k) % n], 0, 1, number, float(k)) for k in range(2)]
+    return made
+
+
+def _row(task: str, rollout: str, step: int, length: int, number: int, outcome: float) -> dict[str, Any]:
+    other = [EVERY[(number + by) % len(EVERY)] for by in (7, 13, 31)]
+    row: dict[str, Any] = {
+        "group_id": task, "rollout_id": rollout, "step": step, "observation": EVERY[number], "action": other[0],
+        "action_text": other[1], "outcome": outcome, "task_family": EVERY[number - step], "metadata": {EVERY[number]: other[2]},
+    }  # fmt: skip
+    return row | ({"next_observation": EVERY[-1 - number]} if step == length - 1 else {})
+
+
+def write(folder: Path, name: str = "=cmd <img src=x onerror=alert(1)> \u202egpj.jsonl", of: Iterable[Any] = ()) -> Path:
+    """Rows (`rows()` if none are given) as a canonical file with a name that means harm too."""
     path = folder / name
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows()), encoding="utf-8")
+    path.write_text("".join(json.dumps(row) + "\n" for row in of or rows()), encoding="utf-8")
     return path

@@ -10,9 +10,11 @@ import pytest
 
 from graft_core.insight import Findings
 from graft_core.insight.palette import NO_CREDIT, credit_numbers, value_colours, value_numbers
-from graft_core.insight.picture import mean_per_edge
+from graft_core.insight.picture import picture
+from graft_core.insight.sketch import Shape
+from graft_core.insight.structure import carried, ink, mean_per_edge
 from graft_core.takeaway._shapes import curve
-from graft_core.takeaway.drawn import drawn
+from graft_core.takeaway.drawn import drawn, without_texts
 from graft_core.takeaway.svg import graph_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -79,3 +81,21 @@ def test_paint_of_another_picture_is_refused(sample: Findings) -> None:
 def test_the_dark_theme_has_a_dark_page(sample: Findings) -> None:
     root = ET.fromstring(graph_svg(*drawn(sample, 0), theme="dark"))
     assert root.find(f"{SVG}rect").get("fill") == "#0E1117"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("shape", ["merged", "tree", "lanes"])
+def test_every_shape_can_leave_with_its_texts_or_without(sample: Findings, shape: Shape) -> None:
+    structure = picture(sample.graph, 0, max_nodes=40, shape=shape)
+    inks = ink(structure, sample.values.v, carried(structure, sample.credit))
+    whole, bare = (ET.fromstring(graph_svg(structure, inks, texts=texts)) for texts in (True, False))
+    for root in (whole, bare):
+        lines = root.findall(f"{SVG}g")[0]
+        assert len(lines.findall(f"{SVG}path")) == structure.edge_id.size
+        dotted = (structure.edge_length > 1) & (structure.edge_src != structure.edge_dst)
+        assert len(lines.findall(f"{SVG}circle")) == 3 * int(dotted.sum())
+    assert "kitchen" in texts_of(whole) and "kitchen" not in texts_of(bare)
+    if shape == "lanes":
+        assert "r1 · succeeded" in texts_of(bare)
+    else:
+        assert (structure.edge_length > 1).any() and "several steps in a row" in texts_of(bare)
+        assert any(name.endswith(" steps") for name in without_texts(structure).edge_label)

@@ -204,11 +204,16 @@ COMPLETIONS = [
     for k in (0, 1)
 ]
 
+TRIAL: Json = {"task_name": "t", "trial_name": "t__x", "verifier_result": {"rewards": {"reward": 1.0}}, "exception_info": None}
+RUN: Json = {"graft_run": 1, "name": "x", "settings": {}}
+
 MORE_DOCUMENTS: dict[str, tuple[str, Any]] = {
     "art": ("groups.json", ART),
     "tau2-bench": ("results.json", TAU2),
     "rllm": ("episode_hash_1.json", RLLM),
     "atif": ("trajectory.json", atif()),
+    "harbor-trial": ("result.json", TRIAL),
+    "run": ("run.json", RUN),
     "openai-chat-list": ("chats.json", CHATS),
     "prime-export-list": ("export.json", {"samples": EXPORT}),
 }

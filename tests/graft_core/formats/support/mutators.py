@@ -1,4 +1,5 @@
-"""Damage to files: wrong types, missing keys, odd numbers, deep nesting, torn and flipped bytes; seeded by name and number."""
+"""Damage to files: wrong types, missing keys, odd numbers, deep nesting, repeated keys, lone surrogates, torn and flipped
+bytes, files that unpack to far too much; seeded by name and number."""
 
 from __future__ import annotations
 
@@ -8,14 +9,18 @@ import random
 import zipfile
 from typing import Any
 
-from more_files import MORE_DOCUMENTS, MORE_LINES
-from sample_files import DOCUMENTS, EVAL, LINES, inspect_eval, lines, pretty
+from bombs import KINDS, bomb
+from more_files import COMPLETIONS, MORE_DOCUMENTS, MORE_LINES
+from sample_files import DOCUMENTS, EVAL, LINES, ROWS, inspect_eval, lines, pretty
+from tables import table_bytes
 
 ODD: list[Any] = [
     None,
     True,
     -1,
     1.5,
+    2**63,
+    -(2**63) - 1,
     10**40,
     float("nan"),
     float("inf"),
@@ -28,11 +33,14 @@ ODD: list[Any] = [
     {"a": [{}]},
     "9" * 5000,
 ]
-DEEP = b"[" * 3000 + b"]" * 3000
+DEEP = (300, 990, 3000, 100_000)
 HUGE = b"9" * 6000
 ALL_DOCUMENTS = {**DOCUMENTS, **MORE_DOCUMENTS}
 ALL_LINES = {**LINES, **MORE_LINES}
-NAMES = (*ALL_DOCUMENTS, *ALL_LINES, "inspect-ai-eval")
+TABLES = {"canonical-parquet": ("rows.parquet", ROWS), "trl": ("completions.parquet", COMPLETIONS)}
+NAMES = (*ALL_DOCUMENTS, *ALL_LINES, *TABLES, "inspect-ai-eval")
+BOMBS = 500
+"""One file in so many unpacks to far more than its size."""
 
 
 def damaged(value: Any, chance: random.Random) -> Any:
@@ -62,7 +70,9 @@ def scratched(data: bytes, chance: random.Random) -> bytes:
     if way == 3:
         return data[:at] + data[max(0, at - chance.randrange(200)) :]
     if way == 4:
-        return data.replace(b"null", DEEP, 1) if b"null" in data else data[:at] + DEEP + data[at:]
+        deep = nested(chance.choice(DEEP), chance.random() < 0.5)
+        places = [place for place in (b"null", b'""', b"1.0") if place in data]
+        return data.replace(chance.choice(places), deep, 1) if places else data[:at] + deep + data[at:]
     if way == 5:
         return data.replace(b": 0", b": " + HUGE, 1) if b": 0" in data else data[:at] + HUGE + data[at:]
     if way == 6:
@@ -71,19 +81,37 @@ def scratched(data: bytes, chance: random.Random) -> bytes:
     return data[:at] + bytes(chance.randrange(256) for _ in range(4)) + data[at:]
 
 
+def nested(depth: int, objects: bool) -> bytes:
+    """A JSON text of so many lists or objects inside each other."""
+    return b'{"a":' * depth + b"1" + b"}" * depth if objects else b"[" * depth + b"]" * depth
+
+
+def intact(name: str, chance: random.Random, damage: int = 0) -> tuple[str, bytes]:
+    """The name and the bytes of the file for a reader, with so many parts of its values damaged."""
+    if name == "inspect-ai-eval":
+        return "log.eval", _archive(chance, damage, 0)
+    file, value = ALL_DOCUMENTS.get(name) or ALL_LINES.get(name) or TABLES[name]
+    for _ in range(damage):
+        value = damaged(value, chance)
+    if name in TABLES:
+        return file, table_bytes(value, chance, odd=0.15 if damage else 0.0)
+    if name in ALL_LINES and isinstance(value, list):
+        return file, lines(value)
+    return file, pretty(value) if chance.random() < 0.7 else json.dumps(value).encode()
+
+
 def mutated(name: str, number: int) -> tuple[str, bytes]:
     """The name and the bytes of the `number`-th damaged file for a reader."""
     chance = random.Random(f"{name} {number}")
     inside, outside = chance.choice([(1, 0), (2, 0), (3, 0), (0, 1), (0, 2), (1, 1)])
     if name == "inspect-ai-eval":
-        return "log.eval", _archive(chance, inside, outside)
-    file, value = ALL_DOCUMENTS.get(name) or ALL_LINES[name]
-    for _ in range(inside):
-        value = damaged(value, chance)
-    as_lines = name in ALL_LINES and isinstance(value, list)
-    data = lines(value) if as_lines else pretty(value) if chance.random() < 0.7 else json.dumps(value).encode()
-    for _ in range(outside):
-        data = scratched(data, chance)
+        file, data = "log.eval", _archive(chance, inside, outside)
+    else:
+        file, data = intact(name, chance, inside)
+        for _ in range(outside):
+            data = scratched(data, chance)
+    if number % BOMBS == BOMBS - 1:
+        return file, bomb(data, chance.choice(KINDS), chance)
     return file, gzip.compress(data) if chance.random() < 0.05 else data
 
 
