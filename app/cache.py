@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,8 +26,11 @@ from graft_core.insight.findings import findings, lambda_counts
 from graft_core.insight.lost import Lost, lost
 from graft_core.insight.measures import rule_table
 from graft_core.insight.merges import merge_warnings
+from graft_core.insight.picture import picture
 from graft_core.insight.report import with_certainty, with_chance
+from graft_core.insight.sketch import Shape
 from graft_core.insight.strictness import strictness
+from graft_core.insight.structure import GraphStructure
 from graft_core.insight.suspect import Suspects, suspects
 from graft_core.insight.teach import Teaching, teach
 from graft_core.insight.transcript import Course, course
@@ -297,3 +300,12 @@ def measures_of(
     """The measures that papers report, under these settings and their estimator A."""
     batch = batch_of(path, on_disk, group_by, success_when)[0]
     return batch_measures(batch, settings, settings.credit(batch, settings.estimator)[batch.order])
+
+
+@st.cache_resource(max_entries=32, show_spinner="Placing the graph ...")
+def structure_of(
+    source: Any, graph_words: str, group: int, size: int, shape: Shape, nodes: Sequence[int], rollouts: Sequence[int],
+    _found: Findings,
+) -> GraphStructure:
+    """Where one task's graph is drawn (`picture`); `nodes` and `rollouts` are brought in where it would leave them out."""
+    return picture(_found.graph, group, max_nodes=size, shape=shape, nodes=nodes, rollouts=rollouts)

@@ -9,7 +9,7 @@ import streamlit as st
 
 from graft_app import batch as table
 from graft_app import cache, controls, urlstate
-from graft_app.views import header, lists, sidebyside, takeaway
+from graft_app.views import compare_pictures, header, lists, sidebyside, takeaway
 from graft_app.views.charts import BRUSH, QUIET, scatter_figure, sweep_figure
 from graft_app.views.text import count
 from graft_core.credit import estimators
@@ -22,6 +22,7 @@ from graft_core.settings import LOOK, Settings
 FIGURE, ROWS = "scatter", "compare_rows"
 MOST_POINTS, MOST_ROWS = 4000, 500
 MANY_STEPS = 100_000  # from here on the sweep of lambda takes fewer of them
+VIEWS = {"points": "Every step as a point", "graphs": "Both graphs", "difference": "Difference in the graph"}
 SHOWN = {"top": "Signs differ", "most": "Largest differences", "box": "Brushed steps"}
 Box = tuple[float, float, float, float]
 
@@ -65,7 +66,10 @@ def chosen_step() -> int | None:
 
 
 def choose(position: int) -> None:
-    urlstate.write("at", str(int(opened.batch.order[position])))
+    """Put a step (path position) into the address, and its task with it."""
+    batch = opened.batch
+    task = batch.group_ids[int(batch.group[batch.step_rollout[position]])]
+    urlstate.write_all({"at": str(int(batch.order[position])), "task": task})
 
 
 def shown_points(pair: Pair) -> IntArray:
@@ -198,7 +202,7 @@ def listed(pair: Pair, box: Box | None) -> None:
     def picked() -> None:
         chosen = st.session_state[f"{ROWS}_{which}"]["selection"]["rows"]
         if chosen and chosen[0] < len(rows):
-            urlstate.write("at", str(rows[chosen[0]]["row"]))
+            choose(position_of_row(opened.batch, rows[chosen[0]]["row"]))
 
     st.dataframe(
         sidebyside.step_frame(rows, pair), hide_index=True, on_select=picked, selection_mode="single-row",
@@ -228,9 +232,19 @@ sidebyside.headline(pair)
 sidebyside.agreement(pair)
 box = urlstate.read("box", parse_box, None)
 at = chosen_step()
-main, side = st.columns([1.55, 1])
-with main:
-    scatter(pair, at, box)
+view = urlstate.read("view", lambda word: {name: name for name in VIEWS}[word], "points")
+ways, menu = st.columns([1.9, 1], vertical_alignment="bottom")
+ways.segmented_control(
+    "Show", list(VIEWS), format_func=lambda v: VIEWS[v], required=True, label_visibility="collapsed",
+    **urlstate.bind("view", view, "points"),
+)
+wide = view == "graphs"
+main, side = (st.container(), st.container()) if wide else st.columns([1.55, 1])
+with main, table.sentences():
+    if view == "points":
+        scatter(pair, at, box)
+    else:
+        compare_pictures.show(opened, pair, at, view, choose, menu)
 with side, table.sentences():
     panel(pair, at)
 listed(pair, box)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +20,6 @@ from graft_core.insight import Findings
 from graft_core.insight.measures import sink_conflicts
 from graft_core.insight.moment import edge_rows, node_rows
 from graft_core.insight.palette import credit_limit
-from graft_core.insight.picture import picture
 from graft_core.insight.search import around, matching, rollouts_at
 from graft_core.insight.search import step_at as step_from
 from graft_core.insight.sketch import Shape
@@ -109,14 +106,6 @@ def flip() -> None:
     urlstate.write("side", None if st.query_params.get("side") == "b" else "b")
 
 
-@st.cache_resource(max_entries=32, show_spinner="Placing the graph ...")
-def structure_of(
-    source: Any, graph_words: str, group: int, size: int, shape: Shape, nodes: Sequence[int], rollouts: Sequence[int],
-    _found: Findings,
-) -> GraphStructure:
-    return picture(_found.graph, group, max_nodes=size, shape=shape, nodes=nodes, rollouts=rollouts)
-
-
 def structure_with(
     found: Findings, group: int, settings: Settings, shape: Shape, choice: Selection | None, rows: list[int]
 ) -> GraphStructure:
@@ -124,7 +113,7 @@ def structure_with(
     size = urlstate.read("nodes", int, SIZES[0])
     words = repr(sorted(settings.graph_words.items()))
     fixed = opened.source, words, group, size if size in SIZES else SIZES[0], shape
-    structure = structure_of(*fixed, (), (), found)
+    structure = cache.structure_of(*fixed, (), (), found)
     if structure.complete:
         return structure
     batch = found.batch
@@ -133,11 +122,11 @@ def structure_with(
     of, brought = st.session_state.get(BROUGHT, (None, ()))
     brought = brought if of == fixed else ()
     if brought or lacking:
-        structure = structure_of(*fixed, brought, tuple(lacking), found)
+        structure = cache.structure_of(*fixed, brought, tuple(lacking), found)
     if choice is not None and not structure.shows(choice["kind"], choice["id"]):
         brought = tuple(dict.fromkeys([*around(found.graph, choice["kind"], choice["id"]), *brought]))
         st.session_state[BROUGHT] = (fixed, brought)
-        structure = structure_of(*fixed, brought, tuple(lacking), found)
+        structure = cache.structure_of(*fixed, brought, tuple(lacking), found)
     return structure
 
 
@@ -153,11 +142,10 @@ def painted(drawing: Drawing, settings: Settings, value_word: str) -> dict[str, 
     else:
         limits = [credit_limit(each) for each in ends]
     v = found.values.v
-    known = v[here & np.isfinite(v)]
-    low, high = (float(known.min()), float(known.max())) if known.size and not value_word.startswith("chance") else (0.0, 1.0)
     return {
         side: ink(
-            structure, v, carried(structure, credit), limit=limit, value_limits=(low, high if high > low else low + 1.0),
+            structure, v, carried(structure, credit), limit=limit,
+            value_limits=graph_tools.value_limits(found.graph, v, group, value_word),
             root_value=found.graph.root_value(group, v), credit_name=name, value_name=value_word,
         )
         for side, (name, credit), limit in zip("ab", names.items(), limits, strict=True)

@@ -15,6 +15,7 @@ from graft_core.graph import TrajectoryGraph
 from graft_core.insight.search import rollouts_at
 from graft_core.insight.sketch import Shape
 from graft_core.insight.structure import GraphStructure
+from graft_core.rollouts import FloatArray
 
 SHAPES: Final[dict[Shape, str]] = {"merged": "Merged", "tree": "Tree", "lanes": "Lanes"}
 MEANING: Final[dict[Shape, str]] = {
@@ -23,6 +24,15 @@ MEANING: Final[dict[Shape, str]] = {
     "lanes": "Lanes: each rollout in a row of its own, nothing merged; values are those of the merged moments",
 }
 MARKS: Final = ("mark", "mark2")
+
+
+def value_limits(graph: TrajectoryGraph, values: FloatArray, group: int, value_word: str) -> tuple[float, float]:
+    """Ends of the value scale of a task: 0 and 1 for chances, else its least and its largest value."""
+    known = values[(graph.node_group == group) & np.isfinite(values)]
+    if not known.size or value_word.startswith("chance"):
+        return 0.0, 1.0
+    low, high = float(known.min()), float(known.max())
+    return low, high if high > low else low + 1.0
 
 
 def shape_now() -> Shape:

@@ -27,6 +27,12 @@ OF_THE_GRAPH = {
 }
 """What a warning about the merged graph means and what to do, by its code; those of the readers have theirs."""
 
+HERE = {
+    "group_missing": "The file does not say which rollouts belong to one task (group). Choose it below; until then rollouts are "
+    "not compared and no credit is computed.",
+}
+"""Warnings whose own sentence speaks of the command line."""
+
 
 def _warning(warning: Warning_) -> None:
     """What happened, and what it means."""
@@ -34,7 +40,8 @@ def _warning(warning: Warning_) -> None:
     title = f"{warning.code.replace('_', ' ').capitalize()} · {count(warning.count, 'time')}"
     meaning = {**WARNINGS, **OF_THE_GRAPH}.get(warning.code, "")
     sentence = literal(f"{warning.sentence[:1].upper()}{warning.sentence[1:]}", 600)
-    st.warning(f"{sentence}{where}. {literal(meaning, 600)}", icon=":material/warning:", title=title)
+    said = HERE.get(warning.code) or f"{sentence}{where}. {literal(meaning, 600)}"
+    st.warning(said, icon=":material/warning:", title=title)
 
 
 def _of_the_graph(opened: Opened) -> tuple[int, list[Warning_]]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from graft_core.formats.canonical import parsed_blocks
 from graft_core.formats.columns import EXACT
-from graft_core.formats.jsonio import dumps
+from graft_core.formats.jsonio import dumps, word
 from graft_core.formats.limits import FEWEST_ROLLOUTS, LARGEST_EXTRA, ROLLOUTS_PER_BYTE
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Source
@@ -58,7 +58,7 @@ class Gather:
             self.rows.warn("rollout_ids_renamed", "one rollout id occurs twice in a group", self.rows.where(record))
             for row in made:
                 row["rollout_id"] = f"{row['rollout_id']}#{count}"
-        if any(IMAGE in str(row.get("observation")) for row in made):
+        if any(IMAGE in word(row.get("observation")) for row in made):
             self.rows.note("images in observations were replaced by [image <hash>]; the hash is part of the state")
         self._made.extend(made)
         self._places.extend([record] * len(made))

@@ -13,7 +13,7 @@ from typing import Any
 from graft_core.formats._records import Row
 from graft_core.formats._tags import executed
 from graft_core.formats.chat import canonical_arguments, content_text
-from graft_core.formats.jsonio import dumps
+from graft_core.formats.jsonio import dumps, word
 
 
 @dataclass
@@ -59,7 +59,7 @@ def responses_steps(given: Any, output: list[Any]) -> tuple[list[Row], str | Non
 
 
 def _take(turns: _Turns, item: Row) -> None:
-    kind = str(item.get("type") or "message")
+    kind = word(item.get("type") or "message")
     if kind == "message" and item.get("role") in ("assistant", None):
         turns.flush()
         turns.text = content_text(item.get("content"))
@@ -71,7 +71,7 @@ def _take(turns: _Turns, item: Row) -> None:
     elif kind.endswith("_output"):
         turns.hear(content_text(item.get("output")))
     elif kind.endswith("_call"):
-        name = str(item.get("name") or kind)
+        name = word(item.get("name") or kind)
         raw = item.get("arguments", item.get("input", item.get("action")))
         if turns.text:
             turns.thoughts.append(turns.text)

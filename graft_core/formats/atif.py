@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from graft_core.formats._records import Gather, Row, extras, is_messages, with_ids
 from graft_core.formats.chat import canonical_arguments, content_text
-from graft_core.formats.jsonio import BadJson, dumps, loads
+from graft_core.formats.jsonio import BadJson, dumps, loads, word
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
@@ -32,7 +32,7 @@ def detect(head: Head) -> int:
     document = head.document
     if not isinstance(document, dict) or not isinstance(document.get("steps"), list):
         return 0
-    if str(document.get("schema_version", "")).upper().startswith("ATIF"):
+    if word(document.get("schema_version", "")).upper().startswith("ATIF"):
         return 2
     some = document["steps"][:5]
     return (
@@ -57,7 +57,7 @@ def read(source: Source, rows: Rows) -> None:
     if document.get("subagent_trajectories"):
         rows.note("trajectories of sub-agents were left out")
     made, final = agent_steps(steps)
-    found = _trial(source.path.parent, source, rows, str(document.get("session_id") or source.label))
+    found = _trial(source.path.parent, source, rows, word(document.get("session_id") or source.label))
     agent = document.get("agent")
     about = {**(extras(agent) or {}), **(extras(document.get("final_metrics")) or {})}
     gather = Gather(rows)
@@ -86,7 +86,7 @@ def agent_steps(steps: list[Row]) -> tuple[list[Row], str | None]:
 
 def _action(step: Row, text: str) -> tuple[str, str]:
     calls = step.get("tool_calls")
-    named = [(str(c.get("function_name") or ""), c.get("arguments")) for c in calls or () if isinstance(c, dict)]
+    named = [(word(c.get("function_name") or ""), c.get("arguments")) for c in calls or () if isinstance(c, dict)]
     thought = step.get("reasoning_content")
     parts = [part for part in (thought if isinstance(thought, str) else "", text) if part]
     if not named:

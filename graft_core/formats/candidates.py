@@ -27,8 +27,10 @@ MOST_COLUMNS: Final = 12
 LOOKED_AT: Final = 100
 NO_TASK: Final = frozenset(
     {"group_id", "rollout_id", "outcome", "success", "terminated", "truncated", "n_steps", "final_observation", "final_state",
-     "final_value", "order_doubtful", "group_assumed", "source", "metadata", "prompt"}
+     "final_value", "order_doubtful", "group_assumed", "source", "metadata", "prompt", "train_step"}
 )  # fmt: skip
+SIZES: Final = ("_tokens", "_length", "_count", "_seconds")
+"""How names end that tell how much there was of something, which is no task; a person can still ask for such a column."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def _own_columns(batch: RolloutBatch) -> list[str]:
         value = loads(text.encode())[0] if text else None
         if isinstance(value, dict):
             names += [k for k, v in value.items() if isinstance(v, (str, int)) and k not in NO_TASK]
-    return list(dict.fromkeys(names))
+    return [name for name in dict.fromkeys(names) if not name.endswith(SIZES)]
 
 
 def _candidate(batch: RolloutBatch, group_by: str, meaning: str, groups: Groups) -> Candidate:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from graft_core.formats._tags import executed
-from graft_core.formats.jsonio import dumps
+from graft_core.formats.jsonio import dumps, word
 
 Message = dict[str, Any]
 MEDIA: Final = ("image", "audio", "video")
@@ -38,7 +38,7 @@ def content_text(content: Any, thoughts: bool = True) -> str:
 
 
 def _is_thought(part: Any) -> bool:
-    return isinstance(part, dict) and str(part.get("type")) in THOUGHTS
+    return isinstance(part, dict) and word(part.get("type")) in THOUGHTS
 
 
 def _part(part: Any) -> str:
@@ -49,14 +49,14 @@ def _part(part: Any) -> str:
     for key in ("text", "reasoning", "thinking", "refusal"):
         if isinstance(part.get(key), str):
             return without_data(part[key])
-    kind = next((k for k in MEDIA if k in str(part.get("type", ""))), None)
+    kind = next((k for k in MEDIA if k in word(part.get("type", ""))), None)
     return media_mark(kind, part) if kind else dumps(part, sort=True)
 
 
 def media_mark(kind: str, part: dict[str, Any]) -> str:
     """[image <hash>]: the hash is that of the data (or of its address), however the part names it."""
     held: Any = part
-    for key in (f"{part.get('type')}", f"{kind}_url", kind, "source", "url", "data"):
+    for key in (word(part.get("type")), f"{kind}_url", kind, "source", "url", "data"):
         if isinstance(held, dict) and key in held and key != "type":
             held = held[key]
     text = held if isinstance(held, str) else dumps(held, sort=True)
@@ -96,7 +96,7 @@ def tool_calls(message: Message) -> list[tuple[str, Any]]:
         if isinstance(function, str):
             out.append((function, call.get("arguments")))
         elif isinstance(function, dict):
-            out.append((str(function.get("name", "")), function.get("arguments")))
+            out.append((word(function.get("name", "")), function.get("arguments")))
         elif isinstance(call, dict) and isinstance(call.get("name"), str):
             out.append((call["name"], call.get("arguments")))
     return out

@@ -182,6 +182,14 @@ def dumps(value: Any, sort: bool = False) -> str:
         return TOO_DEEP
 
 
+def word(value: Any) -> str:
+    """A value as a plain word: a text as it is, a number as Python writes it, a list or object as JSON.
+
+    `str` of a list that is nested as deep as a file can make it ends in a RecursionError.
+    """
+    return dumps(value) if isinstance(value, (list, dict)) else str(value)
+
+
 def is_json(text: str) -> bool:
     """Whether the text is one JSON value."""
     try:

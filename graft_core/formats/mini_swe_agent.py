@@ -13,6 +13,7 @@ from typing import Any, Final
 from graft_core.formats._file_names import task_of_name
 from graft_core.formats._records import Gather, Row, extras, is_messages, with_ids
 from graft_core.formats.chat import action_of, chat_steps, content_text
+from graft_core.formats.jsonio import word
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
@@ -25,7 +26,7 @@ def detect(head: Head) -> int:
     """Sure where the file says so, or is a list of messages with the marks that its shell leaves."""
     value = head.document
     if isinstance(value, dict):
-        named = str(value.get("trajectory_format", "")).startswith("mini-swe-agent")
+        named = word(value.get("trajectory_format", "")).startswith("mini-swe-agent")
         return 2 if isinstance(value.get("messages"), list) and (named or _marked(value["messages"])) else 0
     return 2 if isinstance(value, list) and _marked(value) else 0
 
@@ -47,7 +48,7 @@ def read(source: Source, rows: Rows) -> None:
     whole = value if isinstance(value, dict) else {}
     info = whole["info"] if isinstance(whole.get("info"), dict) else {}
     task = whole.get("instance_id") or info.get("instance_id") or task_of_name(source, rows)
-    status = str(info.get("exit_status") or "")
+    status = word(info.get("exit_status") or "")
     declaration = {
         "terminated": True if status == "Submitted" else None,
         "truncated": True if "LimitsExceeded" in status else None,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from graft_core.formats._records import Gather, Row, extras, records, with_ids
 from graft_core.formats.chat import content_text
-from graft_core.formats.jsonio import dumps
+from graft_core.formats.jsonio import dumps, word
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
@@ -92,7 +92,7 @@ def _task(item: Row) -> Any:
         return item["instance_id"]
     issue = item.get("issue")
     if isinstance(issue, dict) and "number" in issue:
-        return f"{issue.get('owner', '')}/{issue.get('repo', '')}#{issue['number']}"
+        return f"{word(issue.get('owner', ''))}/{word(issue.get('repo', ''))}#{word(issue['number'])}"
     return None
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from graft_core.formats._records import Gather, Row, extras, is_messages, records, with_ids
 from graft_core.formats._tags import executed
 from graft_core.formats.chat import canonical_arguments, chat_steps
-from graft_core.formats.jsonio import dumps
+from graft_core.formats.jsonio import dumps, word
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
@@ -47,16 +47,16 @@ def read(source: Source, rows: Rows) -> None:
         if not isinstance(trajectories, list) or not all(_has_steps(t) for t in trajectories):
             rows.reject(record, "the episode has no list of trajectories with steps")
             continue
-        reason = str(episode.get("termination_reason") or "").lower()
+        reason = word(episode.get("termination_reason") or "").lower()
         if "error" in reason:
             rows.warn("infrastructure_error", f"an episode ended by {reason[:60]}", rows.where(record))
-        names = list(dict.fromkeys(str(t.get("name")) for t in trajectories))
+        names = list(dict.fromkeys(word(t.get("name")) for t in trajectories))
         for number, trajectory in enumerate(trajectories or [{}]):
             ids = _ids(episode, record, source)
             if len(trajectories) > 1:
-                ids["rollout_id"] = f"{ids['rollout_id']}/{number}"
+                ids["rollout_id"] = f"{word(ids['rollout_id'])}/{number}"
             if len(names) > 1 and "group_id" in ids:
-                ids["group_id"] = f"{ids['group_id']}/{trajectory.get('name')}"
+                ids["group_id"] = f"{word(ids['group_id'])}/{word(trajectory.get('name'))}"
             steps = [_step(step) for step in trajectory.get("steps", [])]
             alone = len(trajectories) < 2
             declaration = _declaration(episode, trajectory, reason, alone)
@@ -119,7 +119,7 @@ def _step(step: Row) -> Row:
         if action in (None, "", {}):
             action, said = last.get("action"), said or last.get("action_text")
     if isinstance(action, dict) and isinstance(action.get("name"), str):
-        action = f"{action['name']} {canonical_arguments(action.get('arguments', action.get('parameters')))}"
+        action = f"{word(action['name'])} {canonical_arguments(action.get('arguments', action.get('parameters')))}"
     if action in (None, "", {}):
         action = executed(said) if isinstance(said, str) else ""
     action = action if isinstance(action, str) else dumps(action, sort=True)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from graft_core.errors import InputError
 from graft_core.formats.canonical import check_version, parsed_blocks, without_collection
 from graft_core.formats.fields import HEADER_KEY, apply_plan
+from graft_core.formats.jsonio import word
 from graft_core.formats.limits import FEWEST_STEPS, STEPS_PER_BYTE
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
@@ -61,7 +62,7 @@ def _mark_unfinished(rows: Rows, values: list[dict[str, Any]], numbers: list[int
     last: dict[Key, int] = {}
     finished: set[Key] = set()
     for position, value in enumerate(values):
-        key = (str(value.get("group_id")), str(value.get("rollout_id")))
+        key = (word(value.get("group_id")), word(value.get("rollout_id")))
         last[key] = position
         if value.get("step") is None:
             finished.add(key)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from graft_core.formats._file_names import task_of_name
 from graft_core.formats._records import Gather, Row, extras, is_messages, with_ids
 from graft_core.formats.chat import action_of, chat_steps, content_text
+from graft_core.formats.jsonio import word
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
@@ -50,7 +51,7 @@ def read(source: Source, rows: Rows) -> None:
         rows.note(f"{source.name}: the file has only the history, which was read as a chat")
         made, final = chat_steps([m for m in history or [] if not m.get("is_demo")], _history_action)
     info = value["info"] if isinstance(value.get("info"), dict) else {}
-    status = str(info.get("exit_status") or "")
+    status = word(info.get("exit_status") or "")
     cut = any(word in status for word in CUT_OFF)
     declaration = {
         "truncated": True if cut else None,

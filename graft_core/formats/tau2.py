@@ -12,6 +12,7 @@ from typing import Any, Final
 from graft_core.constants import SUCCESS_TOLERANCE
 from graft_core.formats._records import Gather, Row, extras, is_messages, with_ids
 from graft_core.formats.chat import chat_steps
+from graft_core.formats.jsonio import word
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
@@ -61,7 +62,7 @@ def _rollout(rows: Rows, index: int, item: Row, task_set: str) -> list[Row]:
     steps, final = chat_steps(seen_by_agent(item["messages"]))
     trial = item.get("trial")
     ids: Row = {"group_id": item["task_id"], "rollout_id": item.get("id", index) if trial is None else trial}
-    reason = str(item.get("termination_reason") or "")
+    reason = word(item.get("termination_reason") or "")
     scored = item.get("reward_info")
     reward = scored.get("reward") if isinstance(scored, dict) else None
     declaration: Row = {"outcome": reward}

@@ -11,6 +11,7 @@ from typing import Any, Final
 from graft_core.constants import SUCCESS_TOLERANCE
 from graft_core.formats._records import unusable_ids
 from graft_core.formats.chat import chat_steps
+from graft_core.formats.jsonio import word
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
@@ -32,7 +33,7 @@ def read(source: Source, rows: Rows) -> None:
         if reason:
             rows.reject(index, reason)
             continue
-        key = (str(item["task_id"]), str(item.get("trial", "")))
+        key = (word(item["task_id"]), word(item.get("trial", "")))
         seen[key] = seen.get(key, 0) + 1
         trial = key[1] if seen[key] == 1 and key[1] else f"{key[1]}#{seen[key]}".strip("#")
         if seen[key] > 1:

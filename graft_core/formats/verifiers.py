@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from graft_core.formats._prompt import tell_flattened
 from graft_core.formats._records import Gather, Row, extras, is_messages, records, with_ids
+from graft_core.formats.jsonio import word
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
@@ -39,7 +40,7 @@ def read(source: Source, rows: Rows) -> None:
             continue
         if isinstance(item["completion"], str):
             tell_flattened(rows, record, item["completion"])
-        group = str(item["example_id"])
+        group = word(item["example_id"])
         number = seen[group] = seen.get(group, -1) + 1
         ids: Row = {"group_id": item["example_id"], "rollout_id": number, "task_set": source.label}
         steps, final = steps_after(given, done)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from graft_core.formats._records import Gather, Row, extras, records, with_ids
 from graft_core.formats.chat import chat_steps
-from graft_core.formats.jsonio import dumps
+from graft_core.formats.jsonio import dumps, word
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
@@ -68,13 +68,13 @@ def _ids(episode: Row, trace: Row, record: int, number: int, traces: int, task_s
         group = next((task[n] for n in ("id", "task_id", "example_id", "idx", "name") if task.get(n) is not None), task)
     elif group is None:
         group = task
-    rollout = str(episode.get("id", record))
+    rollout = word(episode.get("id", record))
     if group is not None:
         group = group if isinstance(group, (str, int)) else dumps(group, sort=True)
     if traces > 1:
         agent = trace.get("agent")
         name = agent.get("name", number) if isinstance(agent, dict) else number if agent is None else agent
-        return {"group_id": f"{group}/{name}", "rollout_id": f"{rollout}/{number}", "task_set": task_set}
+        return {"group_id": f"{group}/{word(name)}", "rollout_id": f"{rollout}/{number}", "task_set": task_set}
     return {"rollout_id": rollout} | ({"group_id": group, "task_set": task_set} if group is not None else {})
 
 
@@ -99,7 +99,7 @@ def _weighted(reward: Any) -> float | None:
 
 def _about(episode: Row, trace: Row) -> Row:
     """How the trace ended, what it belongs to, and its metrics and rewards by name."""
-    stop = str(trace.get("stop_condition") or "")
+    stop = word(trace.get("stop_condition") or "")
     env = episode.get("env")
     return {
         "truncated": True if "max_" in stop or "trunc" in stop or "length" in stop else trace.get("is_truncated"),

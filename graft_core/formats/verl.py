@@ -15,7 +15,7 @@ from typing import Any, Final
 from graft_core.formats._prompt import group_by_prompt, prompt_id, prompt_key, tell_equal_rewards, tell_flattened, tell_groups
 from graft_core.formats._records import Gather, Row, extras, records, with_ids
 from graft_core.formats._tags import executed
-from graft_core.formats.jsonio import dumps
+from graft_core.formats.jsonio import dumps, word
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
@@ -67,7 +67,7 @@ def read(source: Source, rows: Rows) -> None:
         gather.add(record, _one_step(ids, item, outcome))
         if isinstance(outcome.get("outcome"), (int, float)):
             rewards.append(float(outcome["outcome"]))
-        groups.add(str(ids.get("group_id")))
+        groups.add(word(ids.get("group_id")))
     gather.finish()
     for lines in paths.values():
         rows.add(_trajectory(lines, source, rows), [lines[0][0], *(record for record, _ in lines)])

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from graft_core.formats._tags import parsed_action
+from graft_core.formats.jsonio import word
 from graft_core.formats.order import Doubts, order_doubts
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
@@ -61,7 +62,7 @@ def _problem(item: Any) -> str:
 def _doubts(items: list[dict[str, Any]]) -> Doubts:
     steps = [sorted(item["steps"], key=lambda s: s["step"] if isinstance(s.get("step"), int) else 0) for item in items]
     return order_doubts(
-        [[str(s.get("observation")) for s in path] for path in steps],
+        [[word(s.get("observation")) for s in path] for path in steps],
         [[executed(s["action"]) for s in path] for path in steps],
         [[r if isinstance(r := s.get("step_reward"), (int, float)) else None for s in path] for path in steps],
     )

@@ -107,7 +107,6 @@ class Pair:
         """Whether a difference of the two credits means something: neither is divided by a standard deviation."""
         return _plain_units(self.left) and _plain_units(self.right)
 
-
     @cached_property
     def points(self) -> Points:
         return _points(*self.credits)
@@ -123,10 +122,14 @@ class Pair:
         gap[both] = (ranks[0] - ranks[1]) / max(int(both.sum()), 1)
         return gap
 
+    @property
+    def difference(self) -> FloatArray:
+        """Left minus right per step (path order): of credits where the units are the same, else of ranks (`rank_gap`)."""
+        return self.credits[0] - self.credits[1] if self.same_units else self.rank_gap
+
     def order(self) -> IntArray:
         """Path positions of all differences, largest first: of values where the units are the same, else of ranks."""
-        gap = self.credits[0] - self.credits[1] if self.same_units else self.rank_gap
-        size = np.abs(gap)
+        size = np.abs(self.difference)
         some = np.flatnonzero(size > SIGN_TOLERANCE)
         return some[np.argsort(-size[some], kind="stable")]
 

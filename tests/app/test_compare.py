@@ -116,3 +116,32 @@ def test_hostile_text_is_text(opened: Open, tmp_path: Path) -> None:
         assert "<img" not in element.value.replace("\\<img", "")
         assert not element.allow_html
     assert "\u202e" not in words(test)
+
+
+def test_the_difference_in_the_graph_is_a_minus_b(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    from graft_app.views import compare_pictures
+
+    shown: dict[str, np.ndarray] = {}
+    real = compare_pictures.ink
+
+    def spy(structure: object, values: object, credit: np.ndarray, **words: object) -> object:
+        shown[str(words["credit_name"])] = credit
+        return real(structure, values, credit, **words)
+
+    monkeypatch.setattr(compare_pictures, "ink", spy)
+    test = opened(a="path_gae", lam="0.5", c_a="path_gae", c_lam="0.25", view="difference", task="cool apple")
+    assert "Blue and solid" in words(test) and "ranks are compared" not in words(test)
+    (name,) = shown
+    assert "−" in name
+    opened(a="path_gae", lam="0.5", c_a="path_gae", c_lam="0.25", view="graphs", task="cool apple")
+    left, right = (shown[n] for n in name.split(" − "))
+    assert np.isfinite(left).any() and np.abs(left - right)[np.isfinite(left)].max() > 0.01
+    assert np.allclose(shown[name], left - right, equal_nan=True)
+    opened(view="difference", task="cool apple")  # graph TD against GRPO
+    assert np.nanmax(np.abs(shown["places apart"])) <= 1
+
+
+def test_a_chosen_step_brings_its_task_into_the_pictures(opened: Open) -> None:
+    test = opened(view="graphs", at="5")
+    assert test.selectbox(key="url_task").value == 0
+    assert "scale of its own" in words(test)

@@ -65,7 +65,7 @@ def test_search_and_support_filter_the_list(opened: Open) -> None:
 
 def test_webshop_warns_before_any_number(opened: Open, test_data: Path) -> None:
     test = opened(test_data / "verl_agent_webshop")
-    assert test.warning[0].value.startswith("No task")
+    assert test.warning[0].value.startswith("The file does not say which rollouts belong to one task")
     assert len(test.warning) == 2
     assert "order" in test.warning[1].value
     assert any("one task (group)" in i.value for i in test.info)

@@ -81,3 +81,8 @@ def test_the_shop_dump_offers_groups_of_eight(test_data: Path) -> None:
     assert offered(batch)["column:observation"].groups == len(
         {batch.text(int(o)) for o in batch.observation[batch.offsets[:-1]]}
     )
+
+
+def test_sizes_and_training_steps_are_no_tasks(loaded: Loader) -> None:
+    rows = [{**r, "obs_n_tokens": 200 + n % 2, "train_step": n % 2} for n, r in enumerate(ROWS)]
+    assert set(offered(loaded(rows)[0])) == set(offered(loaded(ROWS)[0]))

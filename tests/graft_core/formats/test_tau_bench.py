@@ -152,3 +152,12 @@ def test_two_assistant_messages_in_a_row_and_none_at_the_end() -> None:
     steps, final = chat_steps([user("q"), {"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}])
     assert [s["observation"] for s in steps] == ["q", ""] and final is None
     assert chat_steps([user("q")]) == ([], None)
+
+
+def test_a_deeply_nested_id_is_no_traceback(tmp_path: Path) -> None:
+    deep = "[" * 1015 + "]" * 1015  # as deep as orjson goes
+    (tmp_path / "deep.json").write_text(
+        f'[{{"task_id": 1, "trial": {deep}, "reward": 0, "traj": []}}, {{"task_id": 1, "trial": 0, "reward": 1, "traj": []}}]'
+    )
+    batch, report = load(tmp_path / "deep.json", report=True)
+    assert report.read == 2 == report.accepted + report.rejected and batch.n_rollouts >= 1
