@@ -11,6 +11,7 @@ PY := $(BIN)/python
 PYTHON ?=
 ARGS ?=
 PYTEST_ARGS ?=
+TWO_CORES := -n 2 --dist loadfile
 PIP_INSTALL := $(PY) -m pip install --disable-pip-version-check -c constraints.txt
 CHECKER := $(PY) -m ruff check
 
@@ -36,7 +37,7 @@ live: $(LIVE_STAMP) ## the same with torch and transformers for live rollouts
 	$(PY) -c 'import sys; from graft_core.cli import main; sys.exit(main())' app $(ARGS)
 
 test: check ## install everything, then lint, types, layers and all tests
-	$(PY) -m pytest $(PYTEST_ARGS)
+	$(PY) -m pytest $(or $(PYTEST_ARGS),$(TWO_CORES))
 
 check: $(TEST_STAMP) ## lint, types and layers only
 	$(CHECKER) .

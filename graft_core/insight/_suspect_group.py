@@ -23,6 +23,11 @@ FEWEST_LISTED: Final = 0.05
 
 AT_ONCE: Final = 8  # nodes tested in one piece of work
 
+BUDGET: Final = 3_000_000_000
+"""Steps that the node tests of one group may lay out anew, a smaller group its share of them: 1 to 1.5 s of one processor."""
+
+FULL_BUDGET: Final = 6_400  # steps from which on a group has the whole budget
+
 LEAST_VISITS, LEAST_ROLLOUTS = 8, 4  # below that pieces of a node are not exchanged
 NEXT_VISITS, NEXT_ROLLOUTS = 5, 3  # below that its next nodes are not dealt anew
 MOST_COLUMNS, MOST_CODES = 20_000, 300  # the most frequent ones count where a group has more: memory
@@ -130,6 +135,7 @@ def gate(walks: Walks, seed: int, draws: int = DRAWS) -> float:
         counts = kernels.shuffled_cover(
             walks.path, walks.offsets, walks.ends, walks.n_nodes, walks.n_ends, column, width, draws, state
         )
+    counts = np.ascontiguousarray(counts.T)
     mean, scale = kernels.standardise(counts)
     if not np.any(scale > 0):
         return float("nan")
@@ -141,14 +147,31 @@ class NodeTests:
     """Node tests of one group, arrays over its nodes (local codes). p is NaN where a node was not tested.
 
     surplus: float64[n_tested, n_nodes], how far coverage of each node exceeds what exchanged pieces give (z, 0 = no more).
-    tested: codes of the nodes whose pieces were exchanged.
+    tested: codes of the nodes whose pieces were exchanged. left: codes of those that are seen often enough too, but less often
+    than the tested ones, and that the budget was too small for.
     """
 
     own: FloatArray
     pooled: FloatArray
     next: FloatArray
     tested: IntArray
+    left: IntArray
     surplus: FloatArray
+
+
+def _within_budget(walks: Walks, nodes: IntArray, visits: IntArray, draws: int, budget: int) -> tuple[IntArray, IntArray]:
+    """Split nodes into the most visited ones, as many as the budget admits (one at least), and the others.
+
+    A node costs the steps of all walks through it, times the draws of both node tests where each runs to the full test. What
+    a test finds does not change which nodes are tested.
+    """
+    through = np.unique(np.stack([walks.path, walks.walk_of_step]), axis=1)
+    cost = np.bincount(through[0], np.diff(walks.offsets)[through[1]], walks.n_nodes)
+    order = nodes[np.argsort(-visits[nodes], kind="stable")]
+    each = 2.0 * _stages(draws, 0)[:2].sum()
+    spent = np.cumsum(cost[order]) * each
+    most = max(1, int(np.searchsorted(spent, budget * min(1.0, walks.path.size / FULL_BUDGET), side="right")))
+    return np.sort(order[:most]), np.sort(order[most:])
 
 
 def _stages(draws: int, nodes: int) -> IntArray:
@@ -157,14 +180,17 @@ def _stages(draws: int, nodes: int) -> IntArray:
     return np.array([min(SCREEN, draws), draws, more], np.int64)
 
 
-def node_tests(walks: Walks, alarm: bool, seed: int, draws: int = DRAWS, pool: Executor | None = None) -> NodeTests:
+def node_tests(
+    walks: Walks, alarm: bool, seed: int, draws: int = DRAWS, pool: Executor | None = None, budget: int = BUDGET
+) -> NodeTests:
     """All node tests; the pooled one only where the group alarms, as without the alarm it is not valid.
 
-    pool: threads that nodes are shared out to; results do not depend on it.
+    pool: threads that nodes are shared out to; results do not depend on it. budget: see `BUDGET`.
     """
     column, width = walks.columns()
     visits, visitors = walks.visits(), walks.visitors()
-    tested = np.flatnonzero((visits >= LEAST_VISITS) & (visitors >= LEAST_ROLLOUTS))
+    often = np.flatnonzero((visits >= LEAST_VISITS) & (visitors >= LEAST_ROLLOUTS))
+    tested, left = _within_budget(walks, often, visits, draws, budget)
     own, pooled = np.full(walks.n_nodes, np.nan), np.full(walks.n_nodes, np.nan)
     z, p = np.zeros((tested.size, width)), np.ones(tested.size)
     shape = (walks.path, walks.offsets, column, width)
@@ -180,7 +206,7 @@ def node_tests(walks: Walks, alarm: bool, seed: int, draws: int = DRAWS, pool: E
         pooled[tested] = p
     surplus = np.zeros((tested.size, walks.n_nodes))
     surplus[:, column >= 0] = z
-    return NodeTests(own, pooled, _next_tests(walks, visits, visitors, seed, draws), tested, surplus)
+    return NodeTests(own, pooled, _next_tests(walks, visits, visitors, seed, draws), tested, left, surplus)
 
 
 def _own_tests(

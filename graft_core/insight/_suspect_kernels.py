@@ -196,17 +196,20 @@ def simulated_cover(
 
 @njit(cache=True, nogil=True)
 def standardise(counts: Counts) -> tuple[Floats, Floats]:
-    """Mean and 1 / standard deviation of every column over all rows, the observed one included (0 where nothing varies)."""
-    rows, width = counts.shape
+    """Mean and 1 / standard deviation of every row of counts[node, draw] over all draws, the observed first one included.
+
+    The latter is 0 where nothing varies.
+    """
+    width, draws = counts.shape
     mean, scale = np.zeros(width), np.zeros(width)
-    square = np.zeros(width)
-    for b in range(rows):
-        for c in range(width):
-            mean[c] += counts[b, c]
-            square[c] += float(counts[b, c]) * counts[b, c]
     for c in range(width):
-        mean[c] /= rows
-        spread = square[c] / rows - mean[c] * mean[c]
+        total, square = 0, 0
+        for b in range(draws):
+            n = int(counts[c, b])
+            total += n
+            square += n * n
+        mean[c] = total / draws
+        spread = square / draws - mean[c] * mean[c]
         if spread > 1e-9:
             scale[c] = 1.0 / np.sqrt(spread)
     return mean, scale
@@ -214,19 +217,18 @@ def standardise(counts: Counts) -> tuple[Floats, Floats]:
 
 @njit(cache=True, nogil=True)
 def surplus(counts: Counts, mean: Floats, scale: Floats, weights: Floats, power: int, largest: bool) -> Floats:
-    """Per row: sum over columns of weight * max(0, z)^power, or with `largest` the largest max(0, z)."""
-    rows, width = counts.shape
-    out = np.zeros(rows)
-    for b in range(rows):
-        total = 0.0
-        for c in range(width):
-            z = (counts[b, c] - mean[c]) * scale[c]
-            if z > 0.0:
-                if largest:
-                    total = max(total, z)
-                else:
-                    total += weights[c] * (z * z if power == 2 else z * z * z * z)
-        out[b] = total
+    """Per draw of counts[node, draw]: sum over nodes of weight * max(0, z)^power, or with `largest` the largest max(0, z)."""
+    width, draws = counts.shape
+    out = np.zeros(draws)
+    for c in range(width):
+        if scale[c] == 0.0:
+            continue
+        for b in range(draws):
+            z = max(0.0, (counts[c, b] - mean[c]) * scale[c])
+            if largest:
+                out[b] = max(out[b], z)
+            else:
+                out[b] += weights[c] * (z * z if power == 2 else z * z * z * z)
     return out
 
 

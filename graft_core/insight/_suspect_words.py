@@ -29,6 +29,7 @@ LIKELY: Final = {
 
 NEXT_SENTENCE: Final = "The same action led elsewhere, depending on how one came here."
 SEEN_TOO_RARELY: Final = "seen too rarely to judge"
+LEFT: Final = "Not tested: the task has very many moments, and more visited ones came first."
 MEMORY: Final = (
     "An agent that remembers more than its state shows raises this alarm too, even with a perfect rule; only "
     "“the same action led elsewhere” speaks of the task alone."
@@ -72,10 +73,21 @@ def name(graph: TrajectoryGraph, node: int) -> str:
 
 
 def sentence(found: Suspects, group: int) -> str:
-    """What is said of one group; no alarm is never "clean"."""
+    """What is said of one group, and of how many of its moments; no alarm is never "clean"."""
+    said = found.groups[group]
+    return " ".join([_said(found, said), *_untested(said)])
+
+
+def _untested(said: GroupSuspicion) -> list[str]:
+    """Where a group has more moments than could be tested."""
+    if said.tested == said.testable:
+        return []
+    return [f"Only {said.tested} of {said.testable} moments were tested one by one, the most visited ones."]
+
+
+def _said(found: Suspects, said: GroupSuspicion) -> str:
     from graft_core.insight import suspect
 
-    said = found.groups[group]
     if said.word == suspect.ALARM:
         return _alarm(found, said)
     if said.word == suspect.NODES:
@@ -150,6 +162,8 @@ def node_sentence(found: Suspects, node: int) -> str:
         via = int(found.via[node])
         fact = f": it goes on otherwise where the rollout has met {name(found.graph, via)} before" if via >= 0 else ""
         return f"The past changes what follows here{fact}."
+    if found.left[node]:
+        return LEFT
     return "No sign of a wrong merge here." if found.judged[node] else f"{SEEN_TOO_RARELY.capitalize()}."
 
 
@@ -190,6 +204,8 @@ def as_dict(found: Suspects) -> dict[str, Any]:
             "rollouts": said.rollouts,
             "cut": said.cut,
             "judged": said.judged,
+            "tested": said.tested,
+            "testable": said.testable,
             "sentence": sentence(found, said.group),
             "visited": None if said.w < 0 else batch.text(int(found.graph.node_text[said.w])),
             "rule": said.rule,

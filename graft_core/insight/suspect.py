@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graft_core.graph import TrajectoryGraph
-from graft_core.insight._suspect_group import DRAWS, NodeTests, Walks, corrected, gate, node_tests, walks_of
+from graft_core.insight._suspect_group import BUDGET, DRAWS, NodeTests, Walks, corrected, gate, node_tests, walks_of
 from graft_core.insight._suspect_pair import Moment, Pair, pair
 from graft_core.insight._suspect_split import Effect, effect, low_information
 from graft_core.insight._suspect_words import (
@@ -126,9 +126,11 @@ class GroupSuspicion:
     word: `alarm`, `nodes` (no alarm, but single nodes are flagged), or why nothing is said: `none`, `small` (fewer than 16
     rollouts), `cut` (more than a tenth of the rollouts hit the turn limit), `rare` (most steps lie in nodes seen too
     rarely). p: of the group test, NaN where nothing can vary. exact: no rollout was cut, so the shuffles are exact. cut:
-    share of rollouts cut. judged: share of steps in tested nodes. w: node that the rollouts most probably have to have met
-    for things to go on otherwise, -1 where there is none. rule: the rule proposed, "" where nothing is flagged. effects:
-    what each candidate rule does, the proposed one first. nodes: flagged nodes, the surest first.
+    share of rollouts cut. judged: share of steps in nodes seen often enough to exchange pieces at. w: node that the rollouts
+    most probably have to have met for things to go on otherwise, -1 where there is none. rule: the rule proposed, "" where
+    nothing is flagged. effects: what each candidate rule does, the proposed one first. nodes: flagged nodes, the surest
+    first. tested, testable: how many nodes were tested by exchanging pieces, the most visited ones, of how many seen often
+    enough; they differ where a group has too many for its budget.
     """
 
     group: int
@@ -142,6 +144,8 @@ class GroupSuspicion:
     rule: str
     effects: tuple[Effect, ...]
     nodes: tuple[int, ...]
+    tested: int = 0
+    testable: int = 0
 
     @property
     def alarm(self) -> bool:
@@ -154,7 +158,8 @@ class Suspects:
 
     Arrays over nodes: flag (suspect), test (code of `TESTS`, the test that is surest), p (of that test, or of the surest
     test made; NaN = not tested), p_own, p_pooled, p_next, q_own, q_next (false-discovery rate within the group), judged
-    (pieces were exchanged at it; the others are "seen too rarely to judge", never clean), via (node whose earlier visit
+    (pieces were exchanged at it), left (seen often enough for that too, but the budget went to more visited nodes; all others
+    are "seen too rarely to judge", never clean), via (node whose earlier visit
     parts what follows best, -1 where none).
     """
 
@@ -169,6 +174,7 @@ class Suspects:
     q_own: FloatArray
     q_next: FloatArray
     judged: BoolArray
+    left: BoolArray
     via: IntArray
     seed: int
     draws: int
@@ -183,19 +189,22 @@ class Suspects:
 
 
 def suspects(
-    graph: TrajectoryGraph, seed: int = 0, progress: Progress | None = None, draws: int = DRAWS, threads: int | None = None
-) -> Suspects:
+    graph: TrajectoryGraph, seed: int = 0, progress: Progress | None = None, draws: int = DRAWS, threads: int | None = None,
+    budget: int = BUDGET,
+) -> Suspects:  # fmt: skip
     """Test every group of a graph for merges that hide a state.
 
     draws: shuffles per test. threads: how many work at a time, on groups and on the nodes of each (results do not depend on
-    it). progress(done, total) counts groups. A group's result depends on its own rollouts, its id and the seed only.
+    it). progress(done, total) counts groups. budget: steps that the node tests of one group of 6,400 steps or more may lay out
+    anew (smaller groups in proportion); the most visited nodes come first, false-discovery rates are over those tested, and
+    `left` holds the others. A group's result depends on its own rollouts, its id and the seed only.
     """
     groups = range(graph.batch.n_groups)
     made: list[tuple[_Group, GroupSuspicion]] = []
     workers = threads or min(os.cpu_count() or 1, 8)
 
     def work(group: int) -> tuple[_Group, GroupSuspicion]:
-        one = _examine(graph, group, seed, draws, inner)
+        one = _examine(graph, group, seed, draws, inner, budget)
         return one, _said(graph, one, draws, inner)
 
     # pieces of a group are never handed to the pool of groups, whose threads wait for them
@@ -229,14 +238,14 @@ def _seed_of(graph: TrajectoryGraph, group: int, seed: int) -> int:
     return int(xxh3_64_intdigest(f"{seed}/{graph.batch.group_ids[group]}".encode()) >> 2)
 
 
-def _examine(graph: TrajectoryGraph, group: int, seed: int, draws: int, pool: Executor) -> _Group:
+def _examine(graph: TrajectoryGraph, group: int, seed: int, draws: int, pool: Executor, budget: int) -> _Group:
     walks = walks_of(graph, group)
     own_seed = _seed_of(graph, group, seed)
     if not walks.path.size:
         return _Group(group, own_seed, None)
     p = gate(walks, own_seed, draws)
     alarm = bool(p <= LEVEL)
-    tests = node_tests(walks, alarm, own_seed, draws, pool)
+    tests = node_tests(walks, alarm, own_seed, draws, pool, budget)
     little = low_information(graph)[walks.keys]
     q_own, q_next = _corrected_apart(tests.own, little), _corrected_apart(tests.next, little)
     test = np.zeros(walks.n_nodes, np.int8)
@@ -277,7 +286,8 @@ def _said(graph: TrajectoryGraph, made: _Group, draws: int, pool: Executor) -> G
     walks = made.walks
     if walks is None or made.tests is None or made.test is None:
         return GroupSuspicion(made.group, RARE, float("nan"), True, rollouts, 0.0, 0.0, -1, "", (), ())
-    cut, judged = float(walks.cut.mean()), float(np.isin(walks.path, made.tests.tested).mean())
+    tested, left = made.tests.tested, made.tests.left
+    cut, judged = float(walks.cut.mean()), float(np.isin(walks.path, np.concatenate([tested, left])).mean())
     alarm = bool(made.p <= LEVEL)
     flagged = np.flatnonzero(made.test > 0)
     flagged = flagged[np.lexsort((flagged, _surest(made)[flagged]))]
@@ -295,6 +305,8 @@ def _said(graph: TrajectoryGraph, made: _Group, draws: int, pool: Executor) -> G
         rule=effects[0].rule if effects else "",
         effects=effects,
         nodes=tuple(walks.keys[flagged].tolist()),
+        tested=int(tested.size),
+        testable=int(tested.size + left.size),
     )
 
 
@@ -347,14 +359,14 @@ def _effects(
 def _collect(graph: TrajectoryGraph, made: list[tuple[_Group, GroupSuspicion]], seed: int, draws: int) -> Suspects:
     n = graph.n_nodes
     p, own, pooled, after, q_own, q_next = (np.full(n, np.nan) for _ in range(6))
-    test, via, judged = np.zeros(n, np.int8), np.full(n, -1, np.int64), np.zeros(n, np.bool_)
+    test, via, judged, left = np.zeros(n, np.int8), np.full(n, -1, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
     for one, _ in made:
         if one.walks is None or one.tests is None or one.test is None or one.via is None:
             continue
         at = one.walks.keys
         own[at], pooled[at], after[at], p[at] = one.tests.own, one.tests.pooled, one.tests.next, _surest(one)
         q_own[at], q_next[at], test[at] = one.q_own, one.q_next, one.test
-        judged[at[one.tests.tested]] = True
+        judged[at[one.tests.tested]], left[at[one.tests.left]] = True, True
         via[at] = np.where(one.via >= 0, at[one.via], -1)
     groups = tuple(said for _, said in made)
-    return Suspects(graph, groups, test > 0, test, p, own, pooled, after, q_own, q_next, judged, via, seed, draws)
+    return Suspects(graph, groups, test > 0, test, p, own, pooled, after, q_own, q_next, judged, left, via, seed, draws)

@@ -17,7 +17,7 @@ from suspect_groups import graph_of, random_walks
 
 from graft_core.graph import build_graph
 from graft_core.insight import suspect
-from graft_core.insight._suspect_group import walks_of
+from graft_core.insight._suspect_group import corrected, walks_of
 from graft_core.insight._suspect_split import gain, parted, parts
 from graft_core.insight.suspect import TESTS, Suspects, pair, sentence, suspects
 
@@ -197,6 +197,42 @@ def test_results_do_not_depend_on_the_hash_seed(root: Path) -> None:
     )
     here = suspects(build_graph(batch_of(random_rows(6, groups=2, rollouts=16))), draws=199).as_dict()
     assert said.stdout.decode().strip() == repr(here)
+
+
+# -- very many moments -------------------------------------------------------------------------------------------
+
+
+def test_what_a_budget_leaves_out_is_the_least_visited_and_is_said(hidden: tuple[object, Suspects]) -> None:
+    _, full = hidden
+    graph = full.graph
+    assert not full.left.any() and all(said.tested == said.testable for said in full.groups)
+    found = suspects(graph, budget=40_000_000)
+    for said, whole in zip(found.groups, full.groups, strict=True):
+        own = graph.node_group == said.group
+        tested, left = np.flatnonzero(own & found.judged), np.flatnonzero(own & found.left)
+        assert 0 < tested.size == said.tested < said.testable == whole.tested
+        assert (np.sort(np.append(tested, left)) == np.flatnonzero(own & full.judged)).all()
+        assert graph.visits[tested].min() >= graph.visits[left].max()
+        assert said.judged == whole.judged and said.p == whole.p
+        # the work that was planned stays within the group's share of the budget, and one more node would not have
+        order = [*tested, left[np.argmax(graph.visits[left])]]
+        walked = np.repeat(np.arange(graph.batch.n_rollouts), graph.batch.lengths)
+        cost = [graph.batch.lengths[np.unique(walked[graph.src == u])].sum() * 2 * (99 + 999) for u in order]
+        share = 40_000_000 * graph.batch.lengths[graph.batch.group == said.group].sum() / 6400
+        assert sum(cost[:-1]) <= share < sum(cost) or (said.tested == 1 and cost[0] > share)
+        assert f"Only {said.tested} of {said.testable} moments were tested one by one, the most visited ones." in sentence(
+            found, said.group
+        )
+        # p of a tested node is what it was, and false-discovery rates are over the tested nodes
+        np.testing.assert_array_equal(found.p_own[tested], full.p_own[tested])
+        assert np.isnan(found.p_own[left]).all() and np.isnan(found.q_own[left]).all()
+        little = suspect.low_information(graph)[tested]
+        for part in (tested[little], tested[~little]):
+            np.testing.assert_array_equal(found.q_own[part], corrected(found.p_own[part]))
+        quiet = left[~found.flag[left]]
+        assert all("Not tested" in suspect.node_sentence(found, int(u)) for u in quiet)
+    assert "were tested one by one" not in sentence(full, 0)
+    assert found.as_dict()["groups"][0]["tested"] == found.groups[0].tested
 
 
 # -- words --------------------------------------------------------------------------------------------------------------

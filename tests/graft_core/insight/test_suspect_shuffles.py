@@ -123,8 +123,9 @@ def test_exchanged_pieces_are_all_ways_of_dealing_tails_and_loops() -> None:
     names = [graph.batch.text(int(graph.node_text[k])) for k in walks.keys.tolist()]
     u = names.index("U")
     column = np.arange(walks.n_nodes)
-    counts = np.empty((40001, walks.n_nodes), np.int32)
-    node_kernels.exchanged_cover(u, walks.path, walks.offsets, column, walks.n_nodes, 40000, state(5), counts)
+    cut = node_kernels.pieces(u, walks.path, walks.offsets, column, walks.n_nodes)
+    counts = np.empty((walks.n_nodes, 40001), np.int32)
+    node_kernels.exchanged_cover(*cut, column, 40000, state(5), counts)
 
     prefixes, loops, tails, slots = [], [], [], []
     for r in rollouts:
@@ -143,11 +144,34 @@ def test_exchanged_pieces_are_all_ways_of_dealing_tails_and_loops() -> None:
                 met = [p | t | set().union(*(next(given) for _ in range(n))) for p, t, n in own]
                 exact[sum(name in m for m in met)] += 1
         total = sum(exact.values())
-        seen = Counter(counts[1:, names.index(name)].tolist())
+        seen = Counter(counts[names.index(name), 1:].tolist())
         assert set(seen) == set(exact)
+        assert (names.index(name) in node_kernels.varying(*cut)) == (len(exact) > 1)
         for value, n in exact.items():
             assert seen[value] / 40000 == pytest.approx(n / total, abs=0.015)
-    assert counts[0].tolist() == [2 if n in "ABC" else 0 if n == "U" else 1 for n in names]
+    assert counts[:, 0].tolist() == [2 if n in "ABC" else 0 if n == "U" else 1 for n in names]
+
+
+@pytest.mark.parametrize("rollouts", [5, 70, 600])
+def test_coverage_is_counted_alike_for_few_and_many_rollouts(rollouts: int) -> None:
+    """Two words of bits, and beyond 512 rollouts no bits: against the same dealing done with sets."""
+    graph = graph_of(*random_walks(rollouts, 7))
+    walks = walks_of(graph, 0)
+    u = int(walks.path[0])
+    first, size, starts, holders = node_kernels.pieces(u, walks.path, walks.offsets, np.arange(walks.n_nodes), walks.n_nodes)
+    asked = np.arange(walks.n_nodes)
+    counts = np.empty((asked.size, 301), np.int32)
+    node_kernels.exchanged_cover(first, size, starts, holders, asked, 300, state(5), counts)
+    tails, stream = first + size - 1, state(5)
+    loops = np.array([p for a, n in zip(first, size, strict=True) for p in range(a + 1, a + n - 1)], np.int64)
+    holds = [set(holders[a:b].tolist()) for a, b in itertools.pairwise(starts.tolist())]
+    for b in range(301):
+        if b:
+            kernels.shuffle(tails, 0, tails.size, stream)
+            kernels.shuffle(loops, 0, loops.size, stream)
+        given = iter(loops.tolist())
+        lies = [{head, tail, *itertools.islice(given, n - 2)} for head, tail, n in zip(first, tails, size, strict=True)]
+        assert counts[:, b].tolist() == [sum(not mine.isdisjoint(has) for mine in lies) for has in holds]
 
 
 def test_next_nodes_are_dealt_within_the_action_only() -> None:
