@@ -23,8 +23,8 @@ FEWEST_LISTED: Final = 0.05
 
 AT_ONCE: Final = 8  # nodes tested in one piece of work
 
-BUDGET: Final = 3_000_000_000
-"""Steps that the node tests of one group may lay out anew, a smaller group its share of them: 1 to 1.5 s of one processor."""
+BUDGET: Final = 2_500_000_000
+"""Steps that the node tests of one group may lay out anew, a smaller group its share of them: about 1.2 s of one processor."""
 
 FULL_BUDGET: Final = 6_400  # steps from which on a group has the whole budget
 

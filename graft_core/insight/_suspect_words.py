@@ -168,7 +168,7 @@ def node_sentence(found: Suspects, node: int) -> str:
 
 
 def summary(found: Suspects) -> str:
-    """All groups in one sentence, with what chance alone would give."""
+    """All groups in one sentence, with what chance alone would give; one more where a group had too many moments."""
     from graft_core.insight.suspect import LEVEL
 
     tested = [said for said in found.groups if not np.isnan(said.p)]
@@ -176,9 +176,12 @@ def summary(found: Suspects) -> str:
         return "No task repeats its moments often enough to look for wrong merges."
     n, expected = len(tested), LEVEL * len(tested)
     chance = f"about {expected:.0f}" if expected >= 1 else "fewer than 1"
+    short = sum(bool(_untested(said)) for said in found.groups)
+    where = f" In {short} of them only" if n > 1 else " Only"
+    rest = f"{where} the most visited moments were tested one by one: the others were too many." if short else ""
     if n == 1:
-        return f"The task {'raises the' if found.alarms else 'raises no'} alarm."
-    return f"{found.alarms} of {n} tasks raise the alarm; with correct state rules {chance} would."
+        return f"The task {'raises the' if found.alarms else 'raises no'} alarm.{rest}"
+    return f"{found.alarms} of {n} tasks raise the alarm; with correct state rules {chance} would.{rest}"
 
 
 def as_dict(found: Suspects) -> dict[str, Any]:

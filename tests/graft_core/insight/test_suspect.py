@@ -18,7 +18,7 @@ from suspect_groups import graph_of, random_walks
 from graft_core.graph import build_graph
 from graft_core.insight import suspect
 from graft_core.insight._suspect_group import corrected, walks_of
-from graft_core.insight._suspect_split import gain, parted, parts
+from graft_core.insight._suspect_split import gain, low_information, parted, parts
 from graft_core.insight.suspect import TESTS, Suspects, pair, sentence, suspects
 
 
@@ -226,12 +226,13 @@ def test_what_a_budget_leaves_out_is_the_least_visited_and_is_said(hidden: tuple
         # p of a tested node is what it was, and false-discovery rates are over the tested nodes
         np.testing.assert_array_equal(found.p_own[tested], full.p_own[tested])
         assert np.isnan(found.p_own[left]).all() and np.isnan(found.q_own[left]).all()
-        little = suspect.low_information(graph)[tested]
+        little = low_information(graph)[tested]
         for part in (tested[little], tested[~little]):
             np.testing.assert_array_equal(found.q_own[part], corrected(found.p_own[part]))
         quiet = left[~found.flag[left]]
         assert all("Not tested" in suspect.node_sentence(found, int(u)) for u in quiet)
-    assert "were tested one by one" not in sentence(full, 0)
+    assert "were tested one by one" not in sentence(full, 0) + suspect.summary(full)
+    assert "In 5 of them only the most visited moments were tested one by one" in suspect.summary(found)
     assert found.as_dict()["groups"][0]["tested"] == found.groups[0].tested
 
 
