@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from graft_core.errors import InputError
 from graft_core.formats.fields import FORMAT_VERSION, HEADER_KEY, likeness
-from graft_core.formats.jsonio import BadJson, has_long_numbers, loads
+from graft_core.formats.jsonio import BadJson, has_long_numbers, loads, word
 from graft_core.formats.limits import FEWEST_STEPS, SMALL_TEXT, STEPS_PER_BYTE
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
@@ -134,10 +134,10 @@ def _objects(rows: Rows, values: list[Any], numbers: list[int] | range) -> tuple
     return kept, places
 
 
-def check_version(source: Source, version: object) -> None:
+def check_version(source: Source, version: Any) -> None:
     """Raise `InputError` where the file was written in a format that is newer than this reader."""
     if version != FORMAT_VERSION:
-        raise InputError(f"{source.name}: graft_format is {version!r}; this version reads format {FORMAT_VERSION}")
+        raise InputError(f"{source.name}: graft_format is {word(version)[:40]}; this version reads format {FORMAT_VERSION}")
 
 
 FORMAT: Final = Format(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -185,7 +184,7 @@ def _text(value: Any) -> str | None:
         return value
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return json.dumps(value, sort_keys=True, ensure_ascii=False) if isinstance(value, (dict, list, bool)) else str(value)
+    return dumps(value, sort=True) if isinstance(value, (dict, list, bool)) else str(value)
 
 
 def metadata_values(texts: list[str | None], name: str) -> Groups:

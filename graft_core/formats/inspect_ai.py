@@ -16,7 +16,7 @@ from graft_core.errors import InputError
 from graft_core.formats._records import Gather, Row, extras, is_messages, with_ids
 from graft_core.formats._zip import Archive, BadMember, opened
 from graft_core.formats.chat import chat_steps
-from graft_core.formats.jsonio import BadJson, loads
+from graft_core.formats.jsonio import BadJson, loads, word
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
@@ -177,7 +177,7 @@ def _outcome(sample: Row, rows: Rows, index: int) -> Row:
         return {"outcome": float(value)}
     if isinstance(value, (int, float)) or (isinstance(value, str) and _is_number(value)):
         return {"outcome": value}
-    rows.warn("score_unreadable", f"a score is {str(value)[:40]!r}", rows.where(index))
+    rows.warn("score_unreadable", f"a score is {word(value)[:40]!r}", rows.where(index))
     return {"outcome": None}
 
 

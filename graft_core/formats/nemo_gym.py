@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from graft_core.formats._records import Gather, Row, extras, records, with_ids
 from graft_core.formats._responses import responses_steps
+from graft_core.formats.jsonio import word
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
@@ -67,7 +68,7 @@ def _failure(item: Row, response: Row) -> str:
     """What broke the rollout off, if its infrastructure did."""
     kind: Any = item.get("exception_type") or item.get("exception")
     if kind:
-        return f"the exception {str(kind)[:60]}"
+        return f"the exception {word(kind)[:60]}"
     if response.get("error") or response.get("status") == "failed":
         return "an error of the model's server"
     return "" if response else "a missing response"

@@ -117,12 +117,12 @@ def event_steps(events: list[Row]) -> tuple[list[Row], str | None, bool]:
             if not _by_agent(event):
                 if event["action"] == "message":
                     arrived[-1].append(content_text(_arguments(event).get("content", event.get("content"))))
-            elif str(event["action"]) not in NO_STEP:
+            elif word(event["action"]) not in NO_STEP:
                 actions.append(event)
                 arrived.append([])
                 if isinstance(event.get("id"), (int, str)):
                     position[event["id"]] = len(actions)
-        elif event.get("observation") is not None and str(event["observation"]) not in NO_TEXT:
+        elif event.get("observation") is not None and word(event["observation"]) not in NO_TEXT:
             cause = event.get("cause")
             place = position.get(cause, -1) if isinstance(cause, (int, str)) else -1
             arrived[place].append(content_text(event.get("content")))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from graft_core.formats._records import Gather, Row, extras, records, with_ids
-from graft_core.formats.jsonio import BadJson, clean_text, loads
+from graft_core.formats.jsonio import BadJson, clean_text, loads, word
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
@@ -62,7 +62,7 @@ def _add(source: Source, rows: Rows, gather: Gather, record: int, item: Any) -> 
     ids: Row = {
         "group_id": item["problem_id"],
         "rollout_id": record if item.get("sample_id") is None else item["sample_id"],
-        "task_set": source.label if step is None else f"{source.label} step {step}",
+        "task_set": source.label if step is None else f"{source.label} step {word(step)}",
     }
     about = {name: decoded(item.get(name)) for name in ("metrics", "answer", "info")}
     declaration: Row = {

@@ -18,7 +18,7 @@ from graft_core.formats._prompt import prompt_id, tell_equal_rewards, tell_flatt
 from graft_core.formats._records import Gather, Row, extras, is_messages, with_ids
 from graft_core.formats._tags import executed
 from graft_core.formats.chat import chat_steps
-from graft_core.formats.jsonio import clean, dumps
+from graft_core.formats.jsonio import clean, dumps, word
 from graft_core.formats.registry import Format
 from graft_core.formats.rows import Rows
 from graft_core.formats.source import Head, Source
@@ -49,7 +49,7 @@ def read(source: Source, rows: Rows) -> None:
             made = _rollout(clean(item), index, names, source, rows)
             if made:
                 gather.add(index, made)
-                groups.add(str(made[0]["group_id"]))
+                groups.add(word(made[0]["group_id"]))
                 rewards += [made[0]["outcome"]] if made[0]["outcome"] is not None else []
             index += 1
     gather.finish()

@@ -65,7 +65,7 @@ def _declaration(item: Row, rows: Rows, record: int) -> Row:
         rows.warn("infrastructure_error", "a rollout ended with an error", rows.where(record))
         outcome = {"outcome": None}
     error = item.get("error")
-    about = {**(extras(item, SAYS) or {}), **({"error": str(error)[:400]} if error else {})}
+    about = {**(extras(item, SAYS) or {}), **({"error": word(error)[:400]} if error else {})}
     return {**outcome, "truncated": cut, "task_family": item.get("task"), "metadata": about or None}
 
 

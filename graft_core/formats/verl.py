@@ -91,7 +91,7 @@ def _ids(item: Row, record: int, by_prompt: bool, task_set: str) -> Row:
     """Group and rollout of a line; no group where nothing says it."""
     uid = item.get("uid")
     if uid is not None:
-        parts = V1_ID.match(str(uid))
+        parts = V1_ID.match(word(uid))
         group, rollout = (parts[1], f"{parts[2]}_{parts[3]}") if parts else (uid, record)
         return {"group_id": group, "rollout_id": rollout, "task_set": task_set}
     if by_prompt:

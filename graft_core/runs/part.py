@@ -11,7 +11,7 @@ from typing import Final
 
 from graft_core.errors import InputError
 from graft_core.formats.fields import FORMAT_VERSION, HEADER_KEY
-from graft_core.formats.jsonio import BadJson, dumps, loads
+from graft_core.formats.jsonio import BadJson, dumps, loads, word
 from graft_core.formats.run_directory import RUN_KEY
 from graft_core.formats.write import replacing
 
@@ -97,8 +97,8 @@ def used_ids(path: Path) -> dict[tuple[str, str], int]:
             except BadJson:
                 continue
             if isinstance(row, dict) and "rollout_id" in row:
-                name, mark, times = str(row["rollout_id"]).rpartition("#")
+                name, mark, times = word(row["rollout_id"]).rpartition("#")
                 repeated = bool(mark) and times.isdigit()
-                key = (str(row.get("group_id")), name if repeated else str(row["rollout_id"]))
+                key = (word(row.get("group_id")), name if repeated else word(row["rollout_id"]))
                 used[key] = max(used.get(key, 0), int(times) if repeated else 1)
     return used

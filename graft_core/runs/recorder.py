@@ -29,7 +29,7 @@ import orjson
 
 from graft_core import __version__
 from graft_core.errors import InputError, UsageError
-from graft_core.formats.jsonio import clean
+from graft_core.formats.jsonio import clean, word
 from graft_core.runs.part import Part
 from graft_core.runs.store import BEFORE_TRAINING, AnyPath, RunInfo, step_file, step_files, write_run
 
@@ -297,7 +297,7 @@ def _plain(value: Any) -> Any:
 def _deep_plain(value: Any, depth: int = 0) -> Any:
     """The same all the way down, for values with text that is no Unicode, huge integers or deep nesting."""
     if depth > 50:
-        return str(value)[:1000]
+        return word(value)[:1000]
     if isinstance(value, Mapping):
         return {str(k): _deep_plain(v, depth + 1) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

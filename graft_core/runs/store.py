@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from graft_core.errors import InputError
-from graft_core.formats.jsonio import BadJson, dumps, loads
+from graft_core.formats.jsonio import BadJson, dumps, loads, word
 from graft_core.formats.run_directory import RUN_FILE, RUN_KEY, RUN_VERSION
 from graft_core.formats.write import replacing
 
@@ -68,10 +68,10 @@ def read_run(run: AnyPath) -> RunInfo:
     settings = value.get("settings")
     return RunInfo(
         path,
-        str(value.get("name") or path.name),
+        word(value.get("name") or path.name),
         settings if isinstance(settings, dict) else {},
-        str(value.get("version") or ""),
-        str(value.get("started") or ""),
+        word(value.get("version") or ""),
+        word(value.get("started") or ""),
     )
 
 

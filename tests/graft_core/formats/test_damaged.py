@@ -3,9 +3,13 @@ seconds and a gigabyte."""
 
 from __future__ import annotations
 
+import copy
 import itertools
+import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bombs import KINDS, SIZE, bomb
@@ -74,6 +78,38 @@ def test_bombs_are_not_unpacked(tmp_path: Path, kind: str) -> None:
         assert "\n" not in found and kind not in ("gzip", "zstd")
     else:
         assert found[1].rejected >= 1 and found[0].n_rollouts == (0 if kind.startswith("zip") else 2), "what stood before"
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths to all values within a JSON value; of a list the first two."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    for key, below in inside:
+        yield (*path, key)
+        yield from places(below, (*path, key))
+
+
+def deepened(value: Any, path: tuple[Any, ...], levels: int) -> str:
+    """The JSON of a value with something nested very deep at a path."""
+    whole = copy.deepcopy(value)
+    here = whole
+    for key in path[:-1]:
+        here = here[key]
+    here[path[-1]] = "@deep@"
+    return json.dumps(whole).replace('"@deep@"', "[" * levels + "]" * levels)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if intact(name, random.Random(1))[1][:1] in (b"{", b"[")])
+def test_no_value_is_nested_too_deep_for_a_reader(tmp_path: Path, name: str) -> None:
+    file, data = intact(name, random.Random(1))
+    whole = data.decode().strip()
+    lines_ = whole.splitlines() if file.endswith(".jsonl") else [whole]
+    values = list(map(json.loads, lines_))
+    for number, value in list(enumerate(values))[:3]:
+        for path in places(value):
+            lines_now = [*lines_[:number], deepened(value, path, 1000 - len(path)), *lines_[number + 1 :]]
+            (tmp_path / file).write_text("\n".join(lines_now))
+            found = tried(tmp_path / file)
+            assert isinstance(found, str) or found[1].read == found[1].accepted + found[1].rejected, path
 
 
 @pytest.mark.parametrize("name", NAMES)
