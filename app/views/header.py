@@ -28,8 +28,8 @@ OF_THE_GRAPH = {
 """What a warning about the merged graph means and what to do, by its code; those of the readers have theirs."""
 
 HERE = {
-    "group_missing": "The file does not say which rollouts belong to one task (group). Choose it below; until then rollouts are "
-    "not compared and no credit is computed.",
+    "group_missing": "The file does not say which rollouts belong to one task (group). Choose that below: until then rollouts "
+    "are not compared and no credit is computed.",
 }
 """Warnings whose own sentence speaks of the command line."""
 
@@ -93,15 +93,17 @@ def show(opened: Opened) -> bool:
     """Warnings, then counts. Returns whether credit can be computed: groups are known or were chosen."""
     report, batch = opened.report, opened.batch
     follow.keep_chosen(opened, controls.current())
-    for warning in report.warnings:
-        if warning.code in SERIOUS:
-            _warning(warning)
+    with st.container():  # one place whatever it holds: what stands below keeps its number while a run adds warnings
+        for warning in report.warnings:
+            if warning.code in SERIOUS:
+                _warning(warning)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         line = st.container(width="content").empty()
         line.markdown(_counts(opened, 0), width="content")  # at once: the rest has to wait for the graph
         silent, of_the_graph = _of_the_graph(opened)
         line.markdown(_counts(opened, silent), width="content")
-        _notes(report, [*(w for w in report.warnings if w.code not in SERIOUS), *of_the_graph])
+        with st.container(width="content"):
+            _notes(report, [*(w for w in report.warnings if w.code not in SERIOUS), *of_the_graph])
         with st.container(width="content"):  # a place of its own: what comes after must not depend on a part that runs alone
             follow.chip(opened)
         with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", width="content"):

@@ -152,11 +152,12 @@ def form(open_to_others: bool) -> Order:
         help="Only the graph: the policy sees everything whatever is hidden here.", **_kept(f"live_key_{keys[1]}"),
     )  # fmt: skip
     left, right = st.columns(2)
-    size = left.number_input("Group size", *LIMITS["group_size"], 16, help="rollouts of one update", **_kept("live_size"))
-    seeds = right.number_input("Seeds", *LIMITS["seeds"], 3, help="intervals are over seeds", **_kept("live_seeds"))
-    updates = left.number_input("Updates", *LIMITS["updates"], 20, **_kept("live_updates"))
+    # limits are checked below: beyond its own a widget keeps the last number that was allowed, and a run would start with that
+    size = left.number_input("Group size", None, None, 16, help="rollouts of one update", **_kept("live_size"))
+    seeds = right.number_input("Seeds", None, None, 3, help="intervals are over seeds", **_kept("live_seeds"))
+    updates = left.number_input("Updates", None, None, 20, **_kept("live_updates"))
     turns = right.number_input(
-        "Turns", *LIMITS["turns"], usual_turns(env), help="limit of a rollout", **_kept(f"live_turns_{env}")
+        "Turns", None, None, usual_turns(env), help="limit of a rollout", **_kept(f"live_turns_{env}")
     )
     search = bool(st.session_state.get("live_search", False))
     step_size = st.number_input(
@@ -178,7 +179,7 @@ def _expert(kind: str, search: bool) -> dict[str, Any]:
         )  # fmt: skip
         left, right = st.columns(2)
         epochs = left.number_input(
-            "Passes", *LIMITS["epochs"], EPOCHS[kind], help="over one batch of rollouts", **_kept(f"live_epochs_{kind}")
+            "Passes", None, None, EPOCHS[kind], help="over one batch of rollouts", **_kept(f"live_epochs_{kind}")
         )
         clip = right.number_input(
             "Clip", 0.0, 10.0, CLIP, format="%g", step=None, **_kept("live_clip"),
@@ -192,7 +193,7 @@ def _expert(kind: str, search: bool) -> dict[str, Any]:
         if kind == TABULAR:
             return found
         history = right.number_input(
-            "History", *LIMITS["history"], 0, **_kept("live_history"),
+            "History", None, None, 0, **_kept("live_history"),
             help="Turns of the past that the model reads before the present observation.",
         )  # fmt: skip
         acting = st.selectbox(

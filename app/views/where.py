@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import streamlit as st
 
 from graft_app import urlstate
@@ -25,18 +28,28 @@ def step_at(found: Findings) -> int | None:
     return None if row is None else position_of_row(found.batch, row)
 
 
+def _successes(found: Findings) -> list[Any]:
+    """Success of the rollouts of each task."""
+    batch = found.batch
+    order = np.argsort(batch.group, kind="stable")
+    return np.split(batch.success[order], np.cumsum(np.bincount(batch.group, minlength=batch.n_groups))[:-1])
+
+
 def task_menu(found: Findings) -> int:
-    """The task the address names, else that of its step, else the first one with good steps."""
+    """The task the address names, else that of its step, else the first one with good steps, else one with both outcomes."""
     batch, at = found.batch, step_at(found)
     ids = batch.group_ids
     first = at if at is not None else int(found.good[0]) if found.good.size else None
+    mixed = np.flatnonzero([(of == 1).any() and (of == 0).any() for of in _successes(found)])
 
     def parse(word: str) -> int:
         if word not in ids:
             raise UsageError(f"there is no task {word!r} in this batch")
         return ids.index(word)
 
-    group = urlstate.read("task", parse, 0 if first is None else int(batch.group[batch.step_rollout[first]]))
+    group = urlstate.read(
+        "task", parse, int(batch.group[batch.step_rollout[first]]) if first is not None else int(mixed[0]) if mixed.size else 0
+    )
     bound = urlstate.bind("task", group, None, lambda g: ids[g])
 
     def another() -> None:

@@ -86,7 +86,8 @@ def agent_steps(steps: list[Row]) -> tuple[list[Row], str | None]:
 
 def _action(step: Row, text: str) -> tuple[str, str]:
     calls = step.get("tool_calls")
-    named = [(word(c.get("function_name") or ""), c.get("arguments")) for c in calls or () if isinstance(c, dict)]
+    made = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    named = [(word(call.get("function_name") or ""), call.get("arguments")) for call in made]
     thought = step.get("reasoning_content")
     parts = [part for part in (thought if isinstance(thought, str) else "", text) if part]
     if not named:

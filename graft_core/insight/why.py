@@ -171,6 +171,7 @@ def _sentences(
     found = [_reached(reached)]
     if reached.rollouts > 1:
         found.append(_compared(findings, position, actions))
+    found += _led(findings, position, actions)
     if left is not None:
         found += _left(findings, position, left, reached)
     return tuple(found)
@@ -202,6 +203,16 @@ def _compared(findings: Findings, position: int, actions: tuple[ActionHere, ...]
     return Sentence(
         f"After this action {_share(chosen.ended)} succeeded; after the other actions here {_share(others)}."
     )
+
+
+def _led(findings: Findings, position: int, actions: tuple[ActionHere, ...]) -> list[Sentence]:
+    """Where the step led, if more rollouts were there than took this action here: their endings made the value after it."""
+    batch, graph = findings.batch, findings.graph
+    chosen = next(a for a in actions if a.chosen)
+    there = ended(batch, batch.step_rollout[steps_at(graph, int(graph.dst[position]))])
+    if there.rollouts <= chosen.ended.rollouts or not there.known:
+        return []
+    return [Sentence(f"It led to a moment that {there.rollouts} rollouts reached; {_share(there)} succeeded.")]
 
 
 def _left(findings: Findings, position: int, left: Influence, reached: Ended) -> list[Sentence]:

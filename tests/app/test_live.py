@@ -133,6 +133,15 @@ def test_an_order_that_cannot_run_is_not_queued(order: Order, said: str) -> None
     assert bool(live_form.trouble(order)) == bool(said)
 
 
+def test_a_number_beyond_its_limit_stops_the_order(opened: Callable[..., AppTest]) -> None:
+    """A widget with limits of its own would keep the last number that it allowed, and the run would start with that."""
+    test = opened()
+    test.number_input(key="live_updates").set_value(3000).run()
+    assert test.button(key="live_start").disabled
+    said = "".join(element.value for kind in ("caption", "error", "warning") for element in test.get(kind))
+    assert "Updates must be from 1 to 2000." in said
+
+
 def test_what_others_send_runs_nothing_of_theirs() -> None:
     for order in (Order(env="theirs:Game"), Order(policy="their/model"), Order(env="frozen-lake:size=5000")):
         assert "only the environments and policies of the menus" in live_form.trouble(order, open_to_others=True)

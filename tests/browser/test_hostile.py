@@ -238,12 +238,18 @@ def take(page: Page, button: Any) -> tuple[str, bytes]:
 
 
 def take_all(page: Page, n: int) -> dict[str, bytes]:
-    """What the download buttons of the menu give, n at the least."""
-    page.get_by_role("button", name="Take away").click()
+    """What the download buttons of the menu give, n at the least. A browser asks after the tenth file that one page gives."""
     buttons = page.get_by_test_id("stPopoverBody").get_by_test_id("stDownloadButton").get_by_role("button")
-    expect(buttons.nth(n - 1)).to_be_visible(timeout=LONG)
-    innocent(page)
-    return dict(take(page, buttons.nth(number)) for number in range(buttons.count()))
+    files: dict[str, bytes] = {}
+    while True:
+        page.get_by_role("button", name="Take away").click()
+        expect(buttons.nth(n - 1)).to_be_visible(timeout=LONG)
+        innocent(page)
+        begun, total = len(files), buttons.count()
+        files |= dict(take(page, buttons.nth(number)) for number in range(begun, min(begun + 8, total)))
+        if len(files) == total:
+            return files
+        page.reload()
 
 
 def words_of(line: str) -> list[str]:

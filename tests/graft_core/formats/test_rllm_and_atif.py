@@ -137,7 +137,7 @@ def test_odd_steps(tmp_path: Path) -> None:
     steps = [
         {"source": "user", "message": [text, {"type": "image", "source": {"path": "a.png"}}]},
         {"source": "agent", "message": None, "tool_calls": calls, "observation": None},
-        {"source": "agent", "message": "", "observation": {"results": results}},
+        {"source": "agent", "message": "", "observation": {"results": results}, "tool_calls": 7},
     ]
     rollouts, made, _ = read(document(tmp_path / "trajectory.json", atif(*steps)))
     assert made[0]["observation"].startswith("look\n[image ") and made[0]["action"] == 'f {"cut' and made[1]["action"] == ""

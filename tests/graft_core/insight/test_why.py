@@ -300,3 +300,21 @@ def test_tau_bench(test_data: Path) -> None:
         assert hold(explained.formula, found.credit[p])
         total = math.fsum(part.before for part in explained.contributions)
         assert total == pytest.approx(explained.value_before, abs=1e-9)
+
+
+def test_where_it_led_is_said_when_others_were_there_too(root: Path) -> None:
+    batch = gc.load(root / "sample_data" / "household.jsonl")
+    found = gc.findings(batch, gc.Settings())
+    told = 0
+    for position in found.good[:40].tolist():
+        texts = [s.text for s in why(found, position, leave_out=False).sentences]
+        graph = found.graph
+        there = {int(r) for r in batch.step_rollout[graph.src == graph.dst[position]]}
+        here = {int(r) for r in batch.step_rollout[graph.pair == graph.pair[position]]}
+        led = [t for t in texts if t.startswith("It led to a moment")]
+        assert bool(led) == (len(there) > len(here))
+        if led:
+            told += 1
+            won = sum(batch.success[r] == 1 for r in there)
+            assert led == [f"It led to a moment that {len(there)} rollouts reached; {won} of {len(there)} succeeded."]
+    assert told > 3
