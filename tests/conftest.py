@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,22 +32,6 @@ def test_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no rollout files at {folder}; GRAFT_TEST_DATA names another folder")
     return folder
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `--dist loadfile`: a file runs in one worker, and all browser tests in one, so that never two browsers are measured
-    beside each other."""
-    if config.getoption("dist") != "loadfile":
-        return None
-    from xdist.scheduler import LoadFileScheduling
-
-    class BrowserTogether(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file: str = super()._split_scope(nodeid)
-            return "tests/browser" if file.startswith("tests/browser/") else file
-
-    return BrowserTogether(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

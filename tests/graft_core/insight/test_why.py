@@ -14,6 +14,7 @@ import pytest
 from row_batches import batch_of, random_rows, walk
 
 import graft_core as gc
+from graft_core.credit import base
 from graft_core.insight._formula import Formula, number, result_digits, signed
 from graft_core.insight._paths import top_paths
 from graft_core.insight.findings import Findings
@@ -108,7 +109,10 @@ def test_an_estimator_without_breakdown_states_its_result() -> None:
     def half(inputs: Any) -> Any:
         return np.full(inputs.batch.n_steps, 0.25)
 
-    made = why(gc.findings(batch_of(random_rows(1)), baseline="half_grpo_for_tests"), 0).baseline
+    try:
+        made = why(gc.findings(batch_of(random_rows(1)), baseline="half_grpo_for_tests"), 0).baseline
+    finally:
+        del base.REGISTERED["half_grpo_for_tests"]  # tests that run later look at all estimators
     assert (made.text, made.exact, made.note) == ("Half: +0.25", False, "half of GRPO")
 
 
