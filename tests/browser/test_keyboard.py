@@ -40,6 +40,7 @@ def asked(page: Page) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("where", STOPS)
+@pytest.mark.audit  # 31 to 82 stops on each page: minutes on two cores
 def test_the_focus_is_seen_at_every_stop_and_caught_at_none(start: Start, where: str) -> None:
     page = start(where)
     page.wait_for_timeout(1000)
