@@ -156,6 +156,20 @@ def rule_menu(settings: Settings, left: Settings | None = None) -> None:
     )
 
 
+def credit_row(settings: Settings, of_a: str, of_b: str, drawer: bool = True) -> None:
+    """Below a page: credit A and B, with what each is for, and when two moments are the same; the expert drawer at the end."""
+    places = st.columns([1, 1, 1.4, 0.8] if drawer else [1, 1, 1.4], vertical_alignment="bottom")
+    with places[0]:
+        estimator_menu("Credit A", "a", settings.estimator, LOOK.estimator, of_a)
+    with places[1]:
+        estimator_menu("Compare with B", "b", settings.baseline, LOOK.baseline, of_b)
+    with places[2]:
+        rule_menu(settings)
+    if drawer:
+        with places[3]:
+            expert_drawer(settings)
+
+
 def changed_options(settings: Settings) -> list[str]:
     """Names of the expert options that are not at their defaults."""
     names = [n for n in DATA_OPTIONS if getattr(settings, n) != getattr(LOOK, n)]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from graft_core.errors import GraftError
 from graft_core.live import keep
+from graft_core.live.process import is_alive
 
 if TYPE_CHECKING:
     from graft_app.jobs import Job
@@ -81,10 +82,5 @@ def view_of_stranger(folder: Path, status: dict[str, Any]) -> View:
 
 
 def _alive(pid: Any) -> bool:
-    if os.name != "posix" or not isinstance(pid, int) or pid <= 1:
-        return False
-    try:
-        os.kill(pid, 0)
-    except OSError as error:
-        return isinstance(error, PermissionError)
-    return True
+    """Whether a number that a file names is that of a running process; asking would end it where there are no signals."""
+    return os.name == "posix" and isinstance(pid, int) and pid > 1 and is_alive(pid)

@@ -16,7 +16,7 @@ from graft_app import cache, urlstate
 from graft_app.views.text import literal
 
 DIGITS = 16
-OF_THE_DATA = ("task", "sel", "at", "rollout", "beside", "box", "mark", "mark2")
+OF_THE_DATA = ("task", *urlstate.OF_A_TASK, "box")
 """Words of the address that mean nothing for other data."""
 
 SEEN, DIFFERS = "data_seen", "data_differs"

@@ -22,6 +22,9 @@ DATA = "data"
 OF_DATA = "url_data"
 """Word of the address for the data on the table, and where this visit keeps it."""
 
+OF_A_TASK = ("sel", "at", "rollout", "beside", "mark", "mark2")
+"""Words of the address that mean something in one task only."""
+
 
 def carry_over(page: str) -> None:
     """Keep the address's parameters when the page changes: Streamlit drops them on a click in the navigation."""

@@ -19,7 +19,7 @@ from graft_core.insight.chance import sentence, too_small_sentence
 from graft_core.insight.compare import mirror
 from graft_core.insight.lost import loop_starts
 from graft_core.insight.why import position_of_row
-from graft_core.settings import LOOK, Settings
+from graft_core.settings import Settings
 
 MOST_ROWS = 5000
 ROWS_SEEN, ROW = 8, 35  # rows of a list that show at once; pixels of one
@@ -232,15 +232,7 @@ with table.sentences():
 with top, st.container(gap="xsmall"):
     headline(found, settings)
 show_list(found, settings)
-a, b, c, d = st.columns([1, 1, 1.4, 0.8], vertical_alignment="bottom")
-with a:
-    controls.estimator_menu("Credit A", "a", settings.estimator, LOOK.estimator, "The credit that decides what is good.")
-with b:
-    controls.estimator_menu("Compare with B", "b", settings.baseline, LOOK.baseline, "The credit shown beside it.")
-with c:
-    controls.rule_menu(settings)
-with d:
-    controls.expert_drawer(settings)
+controls.credit_row(settings, "The credit that decides what is good.", "The credit shown beside it.")
 controls.lambda_slider(settings)
 with table.sentences():
     compare_methods(settings)

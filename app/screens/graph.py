@@ -23,9 +23,9 @@ from graft_core.insight.palette import credit_limit
 from graft_core.insight.search import around, matching, rollouts_at
 from graft_core.insight.search import step_at as step_from
 from graft_core.insight.sketch import Shape
-from graft_core.insight.structure import GraphPaint, GraphStructure, carried, ink, mean_per_edge
+from graft_core.insight.structure import GraphPaint, GraphStructure, mean_per_edge
 from graft_core.rollouts import IntArray
-from graft_core.settings import LOOK, Settings
+from graft_core.settings import Settings
 from graft_core.takeaway.drawn import without_texts
 
 VIEWS = {"a": "graph_picture", "b": "graph_picture_b"}
@@ -141,13 +141,8 @@ def painted(drawing: Drawing, settings: Settings, value_word: str) -> dict[str, 
         limits = [credit_limit(*ends)] * 2
     else:
         limits = [credit_limit(each) for each in ends]
-    v = found.values.v
     return {
-        side: ink(
-            structure, v, carried(structure, credit), limit=limit,
-            value_limits=graph_tools.value_limits(found.graph, v, group, value_word),
-            root_value=found.graph.root_value(group, v), credit_name=name, value_name=value_word,
-        )
+        side: graph_tools.inked(found, structure, credit, limit, name, value_word)
         for side, (name, credit), limit in zip("ab", names.items(), limits, strict=True)
     }
 
@@ -359,12 +354,6 @@ with side:
         )
         judge.show(opened, settings, step)
 lambda_line(found, settings)
-low = st.columns([1, 1, 1.4], vertical_alignment="bottom")
-with low[0]:
-    controls.estimator_menu("Credit A", "a", settings.estimator, LOOK.estimator, "The credit that decides what is good.")
-with low[1]:
-    controls.estimator_menu("Compare with B", "b", settings.baseline, LOOK.baseline, "The credit shown beside it.")
-with low[2]:
-    controls.rule_menu(settings)
+controls.credit_row(settings, "The credit that decides what is good.", "The credit shown beside it.", drawer=False)
 conflicts(found)
 twin(found, group)

@@ -12,6 +12,7 @@ from graft_app.views import opening
 from graft_app.views.text import count, literal
 from graft_core.errors import GraftError
 from graft_core.rollouts import LoadReport, RolloutBatch
+from graft_core.sizes import size_words
 
 HEIGHT = 330
 MOST_SHOWN = 300
@@ -80,7 +81,7 @@ def browser() -> None:
                       icon=":material/folder:")  # fmt: skip
         for item in files[:MOST_SHOWN]:
             inner = f"{place.relative}/{item.name}".lstrip("/")
-            label = f"{literal(item.name, 60)} :gray[{opening.size_words(item.size or 0)}]"
+            label = f"{literal(item.name, 60)} :gray[{size_words(item.size or 0)}]"
             st.button(label, key=f"file_{inner}", on_click=look, args=(f"r{root}:{inner}",), type="tertiary",
                       icon=":material/description:")  # fmt: skip
         if not below and not files:
@@ -146,7 +147,7 @@ def inspect(entry: table.Entry) -> None:
     on_table = (st.query_params.get("file") or "0") == entry.word
     group_by = st.query_params.get("group_by") if on_table else None
     rule = st.query_params.get("success_when") if on_table else None
-    size = opening.size_words(sum(n for _, _, n in on_disk))
+    size = size_words(sum(n for _, _, n in on_disk))
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"#### {literal(entry.name, 80)} :gray[{size}]", width="content")
         place = st.container()

@@ -19,7 +19,6 @@ from graft_core.errors import UsageError
 from graft_core.insight import Findings
 from graft_core.insight.transcript import Course, same_moment_elsewhere, sibling
 from graft_core.rollouts import IntArray
-from graft_core.settings import LOOK
 
 FIGURE = "course"
 FEW, MANY = 6, 40  # rows around the chosen step; rows of a page of the whole transcript
@@ -251,13 +250,5 @@ else:
     )
     aligned(found, rows, part(len(rows), place, f"{row} {beside}"), names, int(along.positions[at]), go)
 twin()
-low = st.columns([1, 1, 1.4, 0.8], vertical_alignment="bottom")
-with low[0]:
-    controls.estimator_menu("Credit A", "a", settings.estimator, LOOK.estimator, "The credit in the upper bars.")
-with low[1]:
-    controls.estimator_menu("Compare with B", "b", settings.baseline, LOOK.baseline, "The credit in the lower bars.")
-with low[2]:
-    controls.rule_menu(settings)
-with low[3]:
-    controls.expert_drawer(settings)
+controls.credit_row(settings, "The credit in the upper bars.", "The credit in the lower bars.")
 controls.lambda_slider(settings)

@@ -14,7 +14,6 @@ from graft_app import batch as table
 from graft_app import cache, controls, urlstate
 from graft_app.views import header, merges
 from graft_app.views.text import count, literal, one_line
-from graft_app.views.where import OF_A_TASK
 from graft_core.errors import GraftError, UsageError
 from graft_core.graph import TrajectoryGraph
 from graft_core.insight.suspect import (
@@ -252,7 +251,7 @@ def _suspect(found: Suspects, node: int) -> None:
 def _address(found: Suspects, node: int, shown: Pair | None) -> dict[str, str]:
     """The words of the address that choose a moment, the step of one rollout there, and another rollout beside it."""
     batch = found.graph.batch
-    words = {word: st.query_params[word] for word in st.query_params if word not in OF_A_TASK}
+    words = {word: st.query_params[word] for word in st.query_params if word not in urlstate.OF_A_TASK}
     words |= {"task": batch.group_ids[int(found.graph.node_group[node])], "sel": f"n{node}"}
     if shown is None:
         return words

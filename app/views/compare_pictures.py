@@ -16,7 +16,7 @@ from graft_app.views.where import task_menu
 from graft_core.insight import Findings
 from graft_core.insight.align import Pair
 from graft_core.insight.palette import credit_limit
-from graft_core.insight.structure import GraphPaint, GraphStructure, carried, ink
+from graft_core.insight.structure import GraphStructure
 from graft_core.rollouts import FloatArray
 from graft_core.settings import Settings
 from graft_core.takeaway.drawn import without_texts
@@ -72,20 +72,9 @@ def _picture(
     if takeaway.texts_left_out():
         structure = without_texts(structure)
     graph_view(
-        structure, _paint(found, structure, credit, name, opened.value_word, limit), _chosen(found, group, at), key=key,
-        height=480, title=title, with_library=key == LEFT, link="compare" if title else None, near=at,
+        structure, graph_tools.inked(found, structure, credit, limit, name, opened.value_word), _chosen(found, group, at),
+        key=key, height=480, title=title, with_library=key == LEFT, link="compare" if title else None, near=at,
         on_select=partial(_clicked, found, structure, key, choose),
-    )
-
-
-def _paint(
-    found: Findings, structure: GraphStructure, credit: FloatArray, name: str, value_word: str, limit: float | None
-) -> GraphPaint:
-    values, group = found.values.v, structure.group
-    return ink(
-        structure, values, carried(structure, credit), limit=limit, credit_name=name, value_name=value_word,
-        value_limits=graph_tools.value_limits(found.graph, values, group, value_word),
-        root_value=found.graph.root_value(group, values),
     )
 
 

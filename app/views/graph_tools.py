@@ -12,9 +12,10 @@ from graft_app import urlstate
 from graft_app.views.graph import SEARCH, Marks
 from graft_app.views.text import count, one_line
 from graft_core.graph import TrajectoryGraph
+from graft_core.insight import Findings
 from graft_core.insight.search import rollouts_at
 from graft_core.insight.sketch import Shape
-from graft_core.insight.structure import GraphStructure
+from graft_core.insight.structure import GraphPaint, GraphStructure, carried, ink
 from graft_core.rollouts import FloatArray
 
 SHAPES: Final[dict[Shape, str]] = {"merged": "Merged", "tree": "Tree", "lanes": "Lanes"}
@@ -33,6 +34,17 @@ def value_limits(graph: TrajectoryGraph, values: FloatArray, group: int, value_w
         return 0.0, 1.0
     low, high = float(known.min()), float(known.max())
     return low, high if high > low else low + 1.0
+
+
+def inked(
+    found: Findings, structure: GraphStructure, credit: FloatArray, limit: float | None, credit_name: str, value_word: str
+) -> GraphPaint:
+    """A picture's colours for the credit of every step (path order): V on nodes, mean credit on edges."""
+    v, group = found.values.v, structure.group
+    return ink(
+        structure, v, carried(structure, credit), limit=limit, value_limits=value_limits(found.graph, v, group, value_word),
+        root_value=found.graph.root_value(group, v), credit_name=credit_name, value_name=value_word,
+    )
 
 
 def shape_now() -> Shape:

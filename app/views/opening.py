@@ -19,6 +19,7 @@ from graft_core.formats import formats
 from graft_core.formats.candidates import Candidate
 from graft_core.formats.success import rule_values
 from graft_core.rollouts import LoadReport, RolloutBatch
+from graft_core.sizes import size_words
 
 SIZES_SHOWN = 4
 REJECTIONS_SHOWN = 500
@@ -52,16 +53,6 @@ class Progress:
 def said(error: Exception | str, limit: int = 600) -> str:
     """An error for the screen: one line, no markup, no folder names. It may quote a hostile file or address."""
     return literal(paths.shorten(str(error)), limit)
-
-
-def size_words(size: int) -> str:
-    """Bytes for people."""
-    amount = float(size)
-    for unit in ("bytes", "kB", "MB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "bytes" or amount >= 100 else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} GB"
 
 
 def sizes_words(sizes: dict[int, int]) -> str:

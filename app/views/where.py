@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import streamlit as st
 
@@ -12,9 +10,6 @@ from graft_app.views.text import one_line
 from graft_core.errors import UsageError
 from graft_core.insight import Findings
 from graft_core.insight.why import position_of_row
-
-OF_A_TASK = ("rollout", "beside", "at", "sel", "mark", "mark2")
-"""Words of the address that mean something in one task only."""
 
 
 def row_at(found: Findings) -> int | None:
@@ -28,32 +23,26 @@ def step_at(found: Findings) -> int | None:
     return None if row is None else position_of_row(found.batch, row)
 
 
-def _successes(found: Findings) -> list[Any]:
-    """Success of the rollouts of each task."""
-    batch = found.batch
-    order = np.argsort(batch.group, kind="stable")
-    return np.split(batch.success[order], np.cumsum(np.bincount(batch.group, minlength=batch.n_groups))[:-1])
-
-
 def task_menu(found: Findings) -> int:
     """The task the address names, else that of its step, else the first one with good steps, else one with both outcomes."""
     batch, at = found.batch, step_at(found)
     ids = batch.group_ids
     first = at if at is not None else int(found.good[0]) if found.good.size else None
-    mixed = np.flatnonzero([(of == 1).any() and (of == 0).any() for of in _successes(found)])
 
     def parse(word: str) -> int:
         if word not in ids:
             raise UsageError(f"there is no task {word!r} in this batch")
         return ids.index(word)
 
-    group = urlstate.read(
-        "task", parse, int(batch.group[batch.step_rollout[first]]) if first is not None else int(mixed[0]) if mixed.size else 0
-    )
+    if first is not None:
+        usual = int(batch.group[batch.step_rollout[first]])
+    else:
+        usual = int(next(iter(np.intersect1d(batch.group[batch.success == 1], batch.group[batch.success == 0])), 0))
+    group = urlstate.read("task", parse, usual)
     bound = urlstate.bind("task", group, None, lambda g: ids[g])
 
     def another() -> None:
-        for name in OF_A_TASK:
+        for name in urlstate.OF_A_TASK:
             urlstate.write(name, None)
         bound["on_change"]()
 

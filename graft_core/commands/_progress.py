@@ -6,13 +6,18 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TextIO
+
+from graft_core import sizes
 
 AGAIN: Final = 0.1
 """Seconds between two looks of the line."""
 
 TIME_KNOWN: Final = 0.02
 """Share that must have been read before a time left is named."""
+
+size_words = partial(sizes.size_words, tenths=False)  # a line that is written anew ten times a second must not flicker
 
 
 @dataclass
@@ -55,16 +60,6 @@ class ReadingLine:
 def reading_line() -> ReadingLine | None:
     """The line, where standard error is a terminal; else nothing is written."""
     return ReadingLine(sys.stderr) if sys.stderr.isatty() else None
-
-
-def size_words(size: int) -> str:
-    """Bytes for people."""
-    amount = float(size)
-    for unit in ("bytes", "kB", "MB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} GB"
 
 
 def time_words(seconds: float) -> str:

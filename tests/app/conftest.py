@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from graft_app import server
 
 sys.path += [str(Path(__file__).parent / "support"), str(Path(__file__).parent.parent / "graft_core" / "support")]
-from app_pages import Open
+from app_pages import Open, run_page
 
 
 @pytest.fixture
@@ -25,14 +25,6 @@ def opened(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> O
 
     def go(*paths: Path, page: str = own, **address: str) -> AppTest:
         monkeypatch.setenv(server.PATHS_VARIABLE, json.dumps([str(path) for path in paths]))
-        test = AppTest.from_file(str(server.MAIN), default_timeout=90)
-        for name, word in address.items():
-            test.query_params[name] = word
-        if page == "findings":
-            test.run()
-        else:
-            test.switch_page(f"screens/{page}.py").run()
-        assert not test.exception, test.exception
-        return test
+        return run_page(page, **address)
 
     return go

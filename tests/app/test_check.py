@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from app_pages import run_page, until
 from streamlit.testing.v1 import AppTest
 
 import graft_core as gc
@@ -29,7 +29,6 @@ from graft_core.live.sampler import Plan, sample
 from graft_core.live.tabular import TabularPolicy
 from graft_core.settings import Settings
 
-SECONDS = 60.0
 HOUSE = "sample_data/household.jsonl"
 
 
@@ -219,13 +218,6 @@ def queue(tmp_path: Path) -> Iterator[jobs.Jobs]:
     made.close()
 
 
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not true():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.05)
-
-
 def test_a_check_runs_beside_the_page_is_shared_and_leaves_no_file(
     queue: jobs.Jobs, home: gc.RolloutBatch, root: Path, tmp_path: Path
 ) -> None:
@@ -266,13 +258,7 @@ def opened(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **addres
     monkeypatch.setenv(server.PATHS_VARIABLE, json.dumps([str(path)]))
     monkeypatch.setenv(jobs.RUNS_VARIABLE, str(tmp_path / "runs"))
     jobs.jobs.cache_clear()
-    test = AppTest.from_file(str(server.MAIN), default_timeout=60)
-    for name, word in address.items():
-        test.query_params[name] = word
-    test.run()
-    test.switch_page("screens/graph.py").run()
-    assert not test.exception, test.exception
-    return test
+    return run_page("graph", **address)
 
 
 def said(test: AppTest) -> str:

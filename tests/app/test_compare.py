@@ -119,16 +119,16 @@ def test_hostile_text_is_text(opened: Open, tmp_path: Path) -> None:
 
 
 def test_the_difference_in_the_graph_is_a_minus_b(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    from graft_app.views import compare_pictures
+    from graft_app.views import graph_tools
 
     shown: dict[str, np.ndarray] = {}
-    real = compare_pictures.ink
+    real = graph_tools.ink
 
     def spy(structure: object, values: object, credit: np.ndarray, **words: object) -> object:
         shown[str(words["credit_name"])] = credit
         return real(structure, values, credit, **words)
 
-    monkeypatch.setattr(compare_pictures, "ink", spy)
+    monkeypatch.setattr(graph_tools, "ink", spy)
     test = opened(a="path_gae", lam="0.5", c_a="path_gae", c_lam="0.25", view="difference", task="cool apple")
     assert "Blue and solid" in words(test) and "ranks are compared" not in words(test)
     (name,) = shown

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from app_pages import until
 
 from graft_app import jobs as module
 from graft_app.jobs import Jobs
@@ -67,13 +68,6 @@ def queue(tmp_path: Path) -> Iterator[Callable[..., Jobs]]:
     yield make
     for jobs in made:
         jobs.close()
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not true():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.05)
 
 
 def gone(pid: int) -> bool:

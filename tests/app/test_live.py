@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from app_pages import run_page
 from streamlit.testing.v1 import AppTest
 
 from graft_app import jobs, server
@@ -34,13 +35,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Open]:
     jobs.jobs.cache_clear()
 
     def go(**address: str) -> AppTest:
-        test = AppTest.from_file(str(server.MAIN), default_timeout=60)
-        for name, word in address.items():
-            test.query_params[name] = word
-        test.run()
-        test.switch_page("screens/live.py").run()
-        assert not test.exception, test.exception
-        return test
+        return run_page("live", **address)
 
     yield go
     jobs.jobs().close()

@@ -11,9 +11,10 @@ from streamlit.testing.v1 import AppTest
 
 import graft_core as gc
 from graft_app import cache, server
-from graft_app.views.opening import said, size_words, sizes_words
+from graft_app.views.opening import said, sizes_words
 from graft_core.insight.cards import make_card, read_card, verify_card
 from graft_core.insight.findings import findings
+from graft_core.sizes import size_words
 
 Open = Callable[..., AppTest]
 HOSTILE = "<img src=x onerror=alert(1)> ![x](http://evil.example/x.png) :red[no] $x$ `code`"

@@ -4,42 +4,25 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from app_pages import Open
 from row_batches import walk
 from streamlit.testing.v1 import AppTest
 
 import graft_core as gc
 from graft_app import server
 
-Open = Callable[..., AppTest]
-
-
-@pytest.fixture
-def states(monkeypatch: pytest.MonkeyPatch) -> Open:
-    """`states(path, rules="...")` runs the States page on a file."""
-
-    def go(path: Path | None = None, **address: str) -> AppTest:
-        monkeypatch.setenv(server.PATHS_VARIABLE, json.dumps([str(path)] if path else []))
-        test = AppTest.from_file(str(server.MAIN), default_timeout=90)
-        for name, word in address.items():
-            test.query_params[name] = word
-        test.run()
-        test.switch_page("screens/states.py").run()
-        assert not test.exception, test.exception
-        return test
-
-    return go
+PAGE = "states"
 
 
 def words(test: AppTest) -> str:
     return "\n".join(str(e.value) for kind in ("markdown", "caption", "warning", "error") for e in test.get(kind))
 
 
-def test_the_sample_data_is_described(states: Open) -> None:
-    test = states()
+def test_the_sample_data_is_described(opened: Open) -> None:
+    test = opened()
     frame = test.dataframe[0].value
     assert frame["rule"].iloc[0] == "exact"
     assert frame["moments"].iloc[0] == 383
@@ -47,8 +30,8 @@ def test_the_sample_data_is_described(states: Open) -> None:
     assert "guard keeps them apart" in words(test)
 
 
-def test_a_wrong_composition_is_refused_and_the_rule_stays(states: Open) -> None:
-    test = states()
+def test_a_wrong_composition_is_refused_and_the_rule_stays(opened: Open) -> None:
+    test = opened()
     for word, says in (
         ("history:1+normalised", "before"), ("nope", "unknown"), ("masked:/(/", "masked"), ("edits:/etc/passwd", "beside"),
         ("similarity:0.9@some/model", "folder on this machine"), ("field:nowhere", "nowhere"),
@@ -60,24 +43,24 @@ def test_a_wrong_composition_is_refused_and_the_rule_stays(states: Open) -> None
         assert "rules" not in test.query_params
 
 
-def test_a_rule_that_cannot_be_applied_here_leaves_the_menu(states: Open) -> None:
-    test = states(rules="visited:no such place")
+def test_a_rule_that_cannot_be_applied_here_leaves_the_menu(opened: Open) -> None:
+    test = opened(rules="visited:no such place")
     assert "no observation of these rollouts is that text" in test.error[0].value
     test.selectbox(key="url_rules").set_value("exact").run()
     assert not test.error and test.dataframe[0].value["rule"].iloc[0] == "exact"
 
 
-def test_a_composition_is_taken_into_the_address(states: Open) -> None:
-    test = states()
+def test_a_composition_is_taken_into_the_address(opened: Open) -> None:
+    test = opened()
     test.text_input(key="composition").set_value("normalised+history:1").run()
     assert test.query_params["rules"] == "normalised+history:1"
     assert test.dataframe[0].value["rule"].iloc[0] == "normalised+history:1"
 
 
-def test_merging_by_hand_is_kept_and_taken_back(states: Open, tmp_path: Path, vectors: Path) -> None:
+def test_merging_by_hand_is_kept_and_taken_back(opened: Open, tmp_path: Path, vectors: Path) -> None:
     path = tmp_path / "hand.jsonl"
     path.write_bytes((vectors / "hand.jsonl").read_bytes())
-    test = states(path)
+    test = opened(path)
     assert test.dataframe[0].value["moments"].iloc[0] == 3
     next(t for t in test.text_input if t.label == "Merge these nodes").set_value("0 1")
     next(b for b in test.button if b.label == "Merge").click().run()
@@ -100,8 +83,8 @@ def doubtful(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("way", ["In the graph", "Side by side"])
-def test_a_suspect_opens_with_two_rollouts_that_go_on_differently(states: Open, doubtful: Path, way: str) -> None:
-    test = states(doubtful, at="3", mark="7")  # words left from another moment
+def test_a_suspect_opens_with_two_rollouts_that_go_on_differently(opened: Open, doubtful: Path, way: str) -> None:
+    test = opened(doubtful, at="3", mark="7")  # words left from another moment
     next(b for b in test.button if b.label == way).click().run()
     assert not test.exception
     words = {name: test.query_params[name] for name in test.query_params}
@@ -115,11 +98,11 @@ def test_a_suspect_opens_with_two_rollouts_that_go_on_differently(states: Open, 
     assert any(b.label == "Same moment" for b in test.button) is (way == "Side by side")
 
 
-def test_a_mask_is_shown_before_it_is_used(states: Open, tmp_path: Path) -> None:
+def test_a_mask_is_shown_before_it_is_used(opened: Open, tmp_path: Path) -> None:
     rows = walk("a", "room-1:x hall:x room-2:x", 1.0) + walk("b", "room-3:x hall:x", 0.0)
     path = tmp_path / "rooms.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    test = states(path, rules="normalised+history:1")
+    test = opened(path, rules="normalised+history:1")
     assert "rules" in test.query_params and not any(b.label.startswith("Use masked") for b in test.button)
     test.session_state["masks"] = True
     test.run()
@@ -129,18 +112,18 @@ def test_a_mask_is_shown_before_it_is_used(states: Open, tmp_path: Path) -> None
     assert test.query_params["rules"] == "normalised+masked:number+history:1"
 
 
-def test_many_quiet_tasks_are_one_line(states: Open, tmp_path: Path) -> None:
+def test_many_quiet_tasks_are_one_line(opened: Open, tmp_path: Path) -> None:
     rows = [row for g in range(30) for row in walk(f"r{g}", "A:x B:x", 1.0, group=f"task {g}")]
     path = tmp_path / "many.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    test = states(path)
+    test = opened(path)
     assert [e.label for e in test.expander if "too small to judge" in e.label] == ["30 tasks: too small to judge"]
 
 
-def test_an_edit_that_cannot_be_made_leaves_the_page(states: Open, vectors: Path, tmp_path: Path) -> None:
+def test_an_edit_that_cannot_be_made_leaves_the_page(opened: Open, vectors: Path, tmp_path: Path) -> None:
     path = tmp_path / "hand.jsonl"
     path.write_bytes((vectors / "hand.jsonl").read_bytes())
-    test = states(path)
+    test = opened(path)
     next(t for t in test.text_input if t.label == "Merge these nodes").set_value("1 1")
     next(b for b in test.button if b.label == "Merge").click().run()
     assert "expected either merge with two or more nodes" in test.error[0].value
@@ -148,17 +131,17 @@ def test_an_edit_that_cannot_be_made_leaves_the_page(states: Open, vectors: Path
     assert not (tmp_path / ".graft-edits").exists()
 
 
-def test_a_number_that_is_no_moment_is_a_sentence(states: Open, vectors: Path, tmp_path: Path) -> None:
+def test_a_number_that_is_no_moment_is_a_sentence(opened: Open, vectors: Path, tmp_path: Path) -> None:
     path = tmp_path / "hand.jsonl"
     path.write_bytes((vectors / "hand.jsonl").read_bytes())
-    test = states(path)
+    test = opened(path)
     next(t for t in test.text_input if t.label.startswith("Split")).set_value("99")
     next(b for b in test.button if b.label == "Split").click().run()
     assert "expected a number from 0 to 2" in test.error[0].value
 
 
 def test_the_time_of_a_rule_change_on_6400_steps_is_printed(
-    states: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """1 s is promised for Findings to show another rule, two cores, compiled."""
     from graft_core.environments import make_world

@@ -8,19 +8,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from command_line import run
 
 from graft_core import __version__
-from graft_core.cli import main
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """(exit status, stdout, stderr) of one call; argparse leaves by SystemExit."""
-    try:
-        status = main(list(words))
-    except SystemExit as stop:
-        status = int(stop.code or 0)
-    out, err = capsys.readouterr()
-    return status, out, err
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from closed_folders import close
 
 import graft_core as gc
 from graft_core.errors import InputError, UsageError
@@ -36,14 +35,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def read_only(data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same, in a folder where nothing can be created, whoever runs the test."""
-    really = os.open
-
-    def refuse(path: Any, *rest: Any, **more: Any) -> int:
-        if Path(path).parent == data.parent:
-            raise OSError(errno.EROFS, "Read-only file system", str(path))
-        return really(path, *rest, **more)
-
-    monkeypatch.setattr(_note_place.os, "open", refuse)
+    close(data.parent, monkeypatch)
     return data
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
+from closed_folders import close
 
 import graft_core as gc
 from graft_core.errors import InputError, UsageError
-from graft_core.insight import _note_place, saved_views
+from graft_core.insight import saved_views
 from graft_core.insight.saved_views import as_json, from_json, remove, save, saved, view
 
 SHA = "ab" * 8
@@ -96,14 +94,7 @@ def test_a_broken_file_is_set_aside_not_overwritten(data: Path) -> None:
 
 
 def test_where_the_folder_cannot_be_written_to_the_users_own_is_used(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    really = os.open
-
-    def refuse(path: Any, *rest: Any, **more: Any) -> int:
-        if Path(path).parent == data.parent:
-            raise OSError(errno.EROFS, "Read-only file system", str(path))
-        return really(path, *rest, **more)
-
-    monkeypatch.setattr(_note_place.os, "open", refuse)
+    close(data.parent, monkeypatch)
     save(data, [view("v", "graph", WORDS, SHA)])
     assert list(saved(data)) == ["v"]
     assert not saved_views.places(data)[0].exists()

@@ -7,20 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from graft_core.cli import main
+from command_line import run
 
 TASK, ROLLOUT, STEP = "cool apple", "r5", 5
 """A good step of the sample data."""
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    try:
-        status = main(list(words))
-    except SystemExit as stop:
-        status = int(stop.code or 0)
-    out, err = capsys.readouterr()
-    return status, out, err
 
 
 def change_card(card: Path, *keys: Any, to: Any) -> None:
@@ -30,3 +20,13 @@ def change_card(card: Path, *keys: Any, to: Any) -> None:
         at = at[key]
     at[keys[-1]] = to
     card.write_text(json.dumps(data))
+
+
+def falsified(card: Path, capsys: pytest.CaptureFixture[str], keys: tuple[Any, ...], to: Any, named: str) -> str:
+    """Changes a card, checks that `graft verify` refuses it and names what was changed; returns what it said."""
+    change_card(card, *keys, to=to)
+    status, out, err = run(capsys, "verify", str(card))
+    assert (status, err) == (1, "")
+    assert out.startswith("not reproduced\n")
+    assert named in out
+    return out
